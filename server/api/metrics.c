@@ -189,9 +189,9 @@ static void set_store(const struct server *server)
 {
     struct store_report report;
 
-    if (!store_is_remote(server->store))
+    if (!store_may_wait(server->store))
         return;
-    server->store->remote->report(server->store, &report);
+    server->store->search->report(server->store, &report);
     metric_set(METRIC_CACHE_USED_BYTES, (int64_t)report.cache_used_bytes);
     metric_set(METRIC_CACHE_LIMIT_BYTES, (int64_t)report.cache_limit_bytes);
     metric_set(METRIC_STORE_AWAY, report.is_unreachable);

@@ -68,9 +68,9 @@ static const char *store_suspicion(const struct server *server)
 {
     struct store_report report;
 
-    if (!store_is_remote(server->store))
+    if (!store_needs_claims(server->store))
         return NULL;
-    server->store->remote->report(server->store, &report);
+    server->store->search->report(server->store, &report);
     if (!report.was_reached)
         return "the object store has not been reached yet";
     return report.is_unreachable && !config_flag(&server->config->s3.ready_when_away)
@@ -85,12 +85,12 @@ static enum outcome answer_ready(struct request *request)
     struct store_report report;
     struct json *json;
 
-    if (!store_is_remote(store))
+    if (!store_needs_claims(store))
         return answer(request, "{\"status\":\"ready\"}\n");
     json = json_reply_new(request, false);
     if (json == NULL)
         return OUTCOME_READY;
-    store->remote->report(request->server->store, &report);
+    store->search->report(request->server->store, &report);
     json_object_begin(json);
     json_key_string(json, "status");
     json_put_string(json, "ready");

@@ -382,16 +382,16 @@ static enum catalog_answer search_unknown(struct catalog *catalog, const struct 
     struct store *store = catalog->content.server->store;
     struct store_report report;
 
-    assert(store_is_remote(store));
+    assert(store_may_wait(store));
     if (!loaded) {
         if (atomic_load(&catalog->content.unlisted))
             return CATALOG_UNAVAILABLE;
         wait_for_round(catalog, NULL, waiter);
         return CATALOG_PENDING;
     }
-    if (store->remote->may_look_up(store, key->name) && wait_for_search(catalog, key->name, waiter))
+    if (store->search->may_look_up(store, key->name) && wait_for_search(catalog, key->name, waiter))
         return CATALOG_PENDING;
-    store->remote->report(store, &report);
+    store->search->report(store, &report);
     return report.is_unreachable || unopened_has(&catalog->content, key->name) ? CATALOG_UNAVAILABLE
                                                                                : CATALOG_NOT_FOUND;
 }
@@ -420,7 +420,7 @@ static enum catalog_answer find(struct catalog *catalog, const struct key *key,
         *out_generation = found;
         return CATALOG_FOUND;
     }
-    if (found == NULL && store_is_remote(catalog->content.server->store))
+    if (found == NULL && store_may_wait(catalog->content.server->store))
         return search_unknown(catalog, key, loaded, waiter);
     if (found == NULL && loaded)
         return CATALOG_NOT_FOUND;
@@ -480,7 +480,7 @@ struct generation *catalog_peek_in_way(struct catalog *catalog, struct zt_text n
     struct generation *before;
     struct generation *shadowed;
 
-    if (store_is_remote(catalog->content.server->store))
+    if (!store_has_locally(catalog->content.server->store, name))
         return NULL;
     before = catalog_content_find(&catalog->content, namesakes_find_before, name);
     shadowed = catalog_content_find(&catalog->content, namesakes_find_in_way, name);

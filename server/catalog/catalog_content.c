@@ -40,7 +40,7 @@ static bool has_lost_files(struct catalog_content *content, const char *path)
     struct generation *known = NULL;
     bool has_lost;
 
-    if (store_is_remote(content->server->store))
+    if (store_may_wait(content->server->store))
         known = catalog_content_find(content, catalog_index_find_path, zt_text_from(path));
     has_lost = known != NULL && !generation_is_same(known);
     generation_release(known);
@@ -106,7 +106,7 @@ static bool judge_opened(struct catalog_content *content, const struct catalog_f
         failed_lookups_note();
         return false;
     }
-    if (store_is_remote(content->server->store))
+    if (store_may_wait(content->server->store))
         unopened_note(content, file->path, false);
     /* If a single path was requested, it is not known whether the file is listed. */
     if (opened != NULL && failed_lookups_note_if(opened) && !file->listed) {
@@ -343,13 +343,12 @@ bool catalog_content_find_new_data(struct catalog_content *content,
     struct store *store = content->server->store;
     bool added = true;
 
-    if (store_is_remote(store))
-        return true;
     pthread_mutex_lock(&content->update);
     for (size_t i = 0; added && i < content->index.sharded_count; i++) {
         const struct generation *generation = content->index.sharded[i];
 
-        if (shard_files_have_new_data(&generation->shards, store))
+        if (store_has_locally(store, zt_text_from(generation->path)) &&
+            shard_files_have_new_data(&generation->shards, store))
             added = catalog_files_add(out_models, generation->path, &generation->identity);
     }
     pthread_mutex_unlock(&content->update);

@@ -36,8 +36,8 @@ static void look_up_again(struct store *store, const char *path)
     size_t name_length;
     unsigned rank;
 
-    if (store_is_remote(store) && catalog_path_split(path, &name_length, &rank))
-        (void)store->remote->look_up(store, (struct zt_text){path, name_length}, ignore_file, NULL,
+    if (store_may_wait(store) && catalog_path_split(path, &name_length, &rank))
+        (void)store->search->look_up(store, (struct zt_text){path, name_length}, ignore_file, NULL,
                                      &ignored);
 }
 
@@ -50,7 +50,7 @@ static bool invalidate_bytes(struct store *store, const char *path)
     struct zt_error ignored;
     bool is_forgotten;
 
-    if (!store_is_remote(store) ||
+    if (!store_may_wait(store) ||
         store->ops->open(store, path, &source, &identity, &ignored) != ZT_OK)
         return false;
     is_forgotten = zt_source_invalidate(source, 0, zt_source_size(source));
@@ -147,7 +147,7 @@ size_t openings_at_once(const struct catalog_content *content)
 {
     const size_t files = FILES_FOR_OPENER * openers_of(content);
 
-    if (!store_is_remote(content->server->store))
+    if (!store_may_wait(content->server->store))
         return 1;
     return files < OPENINGS_MOST ? files : OPENINGS_MOST;
 }
@@ -187,7 +187,7 @@ void openings_run(struct catalog_content *content, struct opening *openings, siz
     const struct parallel_work work = {(uint32_t)count, open_one, &list};
 
     assert(count > 0 && count <= OPENINGS_MOST);
-    if (!store_is_remote(content->server->store)) {
+    if (!store_may_wait(content->server->store)) {
         for (size_t i = 0; i < count; i++)
             open_alone(content, &openings[i]);
         return;

@@ -55,7 +55,7 @@ static void log_failure(struct catalog_content *content, const struct zt_error *
     if (error->status == ZT_UNAVAILABLE || strcmp(content->unlisted_why, error->message) == 0)
         return;
     log_write(LOG_LEVEL_WARN, "the catalog is unchanged: %s", error->message);
-    if (store_is_remote(content->server->store))
+    if (store_may_wait(content->server->store))
         memcpy(content->unlisted_why, error->message, sizeof(content->unlisted_why));
 }
 
@@ -89,7 +89,7 @@ void catalog_content_scan(struct catalog_content *content)
     follow_data(content);
     /* If a remote store cannot be listed, it is not known to be empty, so the catalog is not loaded
      * yet. */
-    if ((is_listed || !store_is_remote(content->server->store)) && !atomic_load(&content->loaded) &&
+    if ((is_listed || !store_may_wait(content->server->store)) && !atomic_load(&content->loaded) &&
         !atomic_load(&content->stopping))
         catalog_content_loaded(content);
 }
@@ -105,7 +105,7 @@ bool catalog_content_search(struct catalog_content *content, struct zt_text name
     struct catalog_files files = {NULL, 0, 0};
     struct zt_error error;
     const bool has_answered =
-        store->remote->look_up(store, name, take_found, &files, &error) == ZT_OK;
+        store->search->look_up(store, name, take_found, &files, &error) == ZT_OK;
 
     if (has_answered) {
         catalog_content_drop_known(content, &files);

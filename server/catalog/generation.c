@@ -443,7 +443,8 @@ static bool is_unwritten(const struct file_identity *a, const struct file_identi
 
 bool generation_is_unwritten(const struct generation *generation)
 {
-    return store_is_remote(generation->store) || all_files_are(generation, is_unwritten);
+    return !store_has_locally(generation->store, zt_text_from(generation->path)) ||
+           all_files_are(generation, is_unwritten);
 }
 
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text,

@@ -58,8 +58,8 @@ static void refresh(struct part_folder *folder, const char *path)
     size_t length;
     unsigned rank;
 
-    if (model_path_split(path, &length, &rank))
-        (void)store->remote->look_up(store, (struct zt_text){path, length}, ignore_file, NULL,
+    if (store_may_wait(store) && model_path_split(path, &length, &rank))
+        (void)store->search->look_up(store, (struct zt_text){path, length}, ignore_file, NULL,
                                      &ignored);
 }
 
@@ -181,7 +181,7 @@ static bool may_have_digest(struct shard_search *search, const struct generation
     const struct known_digest *known;
     uint8_t sha256[SHA256_BYTES];
 
-    if (!store_is_remote(search->store))
+    if (store_has_locally(search->store, zt_text_from(file->path)))
         return true;
     known = recall(search, &file->identity, wanted->algorithm);
     if (known == NULL && wanted->algorithm == ZT_DIGEST_SHA256 &&

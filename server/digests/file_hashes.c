@@ -327,7 +327,7 @@ static void settle(const struct file_task *file, const struct store *store)
 {
     const int64_t age_ns = clock_wall_ns() - file->identity.changed_ns;
 
-    if (!store_is_remote(store) && age_ns >= 0 && age_ns < SETTLED_NS)
+    if (store_has_locally(store, zt_text_from(file->path)) && age_ns >= 0 && age_ns < SETTLED_NS)
         nanosleep(&(struct timespec){.tv_nsec = SETTLED_NS - age_ns}, NULL);
 }
 

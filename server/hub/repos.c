@@ -228,7 +228,8 @@ static enum hub_found conclude(struct repo *repo, struct hub_lookup *lookup)
  * be a request. */
 static bool is_seen(const struct hub_repos *repos, const struct repo *repo)
 {
-    return store_is_remote(repos->server->store) || repo->is_listed_now ||
+    return repo->is_listed_now ||
+           !store_has_locally(repos->server->store, zt_text_from(repo->name)) ||
            (repo->seen_ms != 0 && clock_ms() - repo->seen_ms < FRESH_MS);
 }
 

@@ -44,9 +44,9 @@ static bool is_pinned(const struct resolve *resolve)
 }
 
 /* Returns true if opening the file needs a request to the store. */
-static bool is_remote(const struct request *request)
+static bool is_remote(const struct request *request, const struct resolve *resolve)
 {
-    return store_is_remote(request->server->store);
+    return !store_has_locally(request->server->store, resolve->hub.target.repo);
 }
 
 /* --- on a worker --- */
@@ -337,7 +337,7 @@ enum outcome hub_resolve_get(struct request *request)
         resolve->entry = version_views_second(resolve->hub.version, resolve->hub.target.path);
     if (resolve->entry == NULL || !hub_sees_file(request, resolve->hub.target.repo, resolve->entry))
         return hub_reply_no_entry(request, hub_commit(request, &resolve->hub));
-    if (!is_pinned(resolve) && (resolve->entry->view != NULL || is_remote(request)))
+    if (!is_pinned(resolve) && (resolve->entry->view != NULL || is_remote(request, resolve)))
         return reply_pinned(request, resolve);
     if (resolve->entry->view != NULL)
         return reply_view(request, resolve);

@@ -395,8 +395,9 @@ static enum zt_status make(struct server *server, const struct hub_listing *want
         hub_version_release(version);
         return status;
     }
-    version->can_be_final =
-        !wanted->may_take_long && !store_is_remote(server->store) && can_be_final(version);
+    version->can_be_final = !wanted->may_take_long &&
+                            store_has_locally(server->store, zt_text_from(wanted->folder)) &&
+                            can_be_final(version);
     *out_version = version;
     return ZT_OK;
 }

@@ -126,7 +126,7 @@ static enum zt_status walk_fitting(struct making *making, const char *folder,
     making->finds_folders = true;
     status = walk(making, folder, false, error);
     making->finds_folders = false;
-    if (status == ZT_OK && making->store->remote != NULL && making->folder_count > WALKS_MAX)
+    if (status == ZT_OK && store_may_wait(making->store) && making->folder_count > WALKS_MAX)
         return walk(making, folder, true, error);
     for (size_t i = 0; i < making->folder_count && status == ZT_OK; i++)
         status = walk(making, making->folders[i], true, error);

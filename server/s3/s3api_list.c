@@ -73,7 +73,7 @@ static bool sees_in_folder(const struct request *request, const struct s3api_key
     path[folder->length - 1] = '\0';
     if (!authorize_sees_folder(request, zt_text_from(path)))
         return false;
-    if (store_is_remote(store) && authorize_filter(request).passes == NULL)
+    if (store_may_wait(store) && authorize_filter(request).passes == NULL)
         return true;
     if (store->ops->walk(store, path, true, stop_at_seen, &finding, &list->lookup.error) ==
         ZT_UNAVAILABLE)

@@ -282,9 +282,9 @@ bool instance_is_stranded(const struct instance *instance)
     struct store *store = instance->server.store;
     struct store_report report;
 
-    if (!store_is_remote(store))
+    if (!store_may_wait(store))
         return false;
-    store->remote->report(store, &report);
+    store->search->report(store, &report);
     return report.is_unreachable && !report.has_list;
 }
 
@@ -407,8 +407,8 @@ static void put_numbers_in_force(struct instance *instance, const struct config 
     zt_model_set_memory_limit((uint64_t)config_number(&instance->config.limits.manifest_bytes));
     registry_set_expiry(server->registry, instance->config.upload.expire_s);
     staging_set_reserve(server->store->staging, root_reserve_bytes(&instance->config));
-    if (store_is_remote(server->store))
-        server->store->remote->reconfigure(server->store);
+    if (store_may_wait(server->store))
+        server->store->search->reconfigure(server->store);
     for (unsigned i = 0; i < server->loop_count; i++)
         loop_reload(server->loops[i]);
 }
@@ -545,8 +545,8 @@ void instance_stop(struct instance *instance)
         return;
     server = &instance->server;
     atomic_store(&server->draining, true);
-    if (server->store != NULL && store_is_remote(server->store))
-        server->store->remote->interrupt(server->store);
+    if (server->store != NULL && store_may_wait(server->store))
+        server->store->search->interrupt(server->store);
     /* Loops start last. Without a loop there are no requests, and other parts may be missing. */
     if (server->loop_count > 0)
         stop_work(server);

@@ -74,7 +74,7 @@ static void log_bucket(const struct config *config, const char *cache, struct st
 {
     struct store_report report;
 
-    store->remote->report(store, &report);
+    store->search->report(store, &report);
     if (report.cache_limit_bytes > 0)
         log_write(LOG_LEVEL_INFO, "%s is read through the cache %s: %.1f GiB of at most %.1f GiB",
                   config->root, cache, (double)report.cache_used_bytes / GIB,

@@ -156,9 +156,8 @@ struct store_ops {
     void (*close)(struct store *store);
 };
 
-/* Additional operations of a store with remote files and other writers. Opening a file may take
- * long there. */
-struct remote_store_ops {
+/* Additional operations of a store that other servers write to as well. */
+struct store_claim_ops {
     /* Does the slow part of publishing an upload under a path, before claim, so that publish is
      * fast. sha256 is the whole file's. May be called again. Returns ZT_UNAVAILABLE, ZT_LIMIT or
      * ZT_IO. */
@@ -177,14 +176,6 @@ struct remote_store_ops {
     /* Returns why the store cannot be written to (a sentence, for a 501), or NULL. Constant once
      * the store is open, or once it was first reached. */
     const char *(*refusal)(const struct store *store);
-    /* Returns true if a name that the last list did not contain should be looked for: at most every
-     * other second for one name, and ten times a second for all. Never waits. If true, call look_up
-     * on a thread that may wait. */
-    bool (*may_look_up)(struct store *store, struct zt_text name);
-    /* Visits the files that could belong to this model (its name and an extension), as list
-     * does. */
-    enum zt_status (*look_up)(struct store *store, struct zt_text name, store_visit visit,
-                              void *context, struct zt_error *error);
     /* Texts that all replicas share, kept with a version of a file: for example its digests. kind:
      * [a-z0-9-]. Returns ZT_NOT_FOUND. The caller frees *out_text. May wait. */
     enum zt_status (*read_fact)(struct store *store, const struct file_identity *identity,
@@ -193,6 +184,22 @@ struct remote_store_ops {
     enum zt_status (*write_fact)(struct store *store, const struct file_identity *identity,
                                  const char *kind, const char *text, size_t length,
                                  struct zt_error *error);
+};
+
+/* Additional operations of a store whose files come from other machines: listing and opening them
+ * may take long. */
+struct store_search_ops {
+    /* Returns true if a name that the last list did not contain should be looked for: at most every
+     * other second for one name, and ten times a second for all. Never waits. If true, call look_up
+     * on a thread that may wait. */
+    bool (*may_look_up)(struct store *store, struct zt_text name);
+    /* Visits the files that could belong to this model (its name and an extension), as list
+     * does. */
+    enum zt_status (*look_up)(struct store *store, struct zt_text name, store_visit visit,
+                              void *context, struct zt_error *error);
+    /* Returns true if the bytes of files with this path are on this machine and stay there. Never
+     * waits. NULL: of none. */
+    bool (*has_locally)(const struct store *store, struct zt_text path);
     void (*report)(struct store *store, struct store_report *out_report);
     /* Called when the configuration that the store was opened with has changed (SIGHUP). From any
      * thread. */
@@ -204,8 +211,10 @@ struct remote_store_ops {
 
 struct store {
     const struct store_ops *ops;
-    const struct remote_store_ops *remote; /* NULL: a folder */
-    struct staging *staging;               /* NULL: the store accepts no uploads */
+    const struct store_search_ops
+        *search;                          /* NULL: opening a file never waits for another machine */
+    const struct store_claim_ops *claims; /* NULL: writers hold a lock (exclude) */
+    struct staging *staging;              /* NULL: the store accepts no uploads */
 };
 
 /* Calls settle if the store has it. */
@@ -215,10 +224,24 @@ static inline enum zt_status store_settle(struct store *store, const char *path,
     return store->ops->settle == NULL ? ZT_OK : store->ops->settle(store, path, error);
 }
 
-/* Returns true if the files are remote. */
-static inline bool store_is_remote(const struct store *store)
+/* Returns true if listing or opening files may wait for another machine. */
+static inline bool store_may_wait(const struct store *store)
 {
-    return store->remote != NULL;
+    return store->search != NULL;
+}
+
+/* Returns true if writers need a claim, because other servers write to the store too. */
+static inline bool store_needs_claims(const struct store *store)
+{
+    return store->claims != NULL;
+}
+
+/* Returns true if the bytes of a file with this path are on this machine and stay there. The path
+ * may also be a folder's or a model's name. Never waits. */
+static inline bool store_has_locally(const struct store *store, struct zt_text path)
+{
+    return store->search == NULL ||
+           (store->search->has_locally != NULL && store->search->has_locally(store, path));
 }
 
 /* Checks whether a folder can be opened as a store. Fails with the same messages as

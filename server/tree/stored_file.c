@@ -60,7 +60,7 @@ bool stored_file_is_unwritten(const struct stored_file *file)
 {
     struct file_identity now;
 
-    return store_is_remote(file->store) ||
+    return !store_has_locally(file->store, zt_text_from(file->path)) ||
            (file->store->ops->identity_of(file->store, file->source, &now) &&
             now.size_bytes == file->identity.size_bytes &&
             now.modified_ns == file->identity.modified_ns);

@@ -68,7 +68,7 @@ static void read_others(struct sharing *sharing)
     char *text = NULL;
 
     name_kind(sharing->generation, kind);
-    if (store->remote->read_fact(store, &sharing->generation->identity, kind, &text, &length,
+    if (store->claims->read_fact(store, &sharing->generation->identity, kind, &text, &length,
                                  &error) != ZT_OK)
         return;
     if (length <= FACT_MAX)
@@ -90,7 +90,7 @@ static void write_all(struct sharing *sharing)
     name_kind(generation, kind);
     digest_state_encode(&image, generation);
     if (!image.failed)
-        status = store->remote->write_fact(store, &generation->identity, kind,
+        status = store->claims->write_fact(store, &generation->identity, kind,
                                            (const char *)image.bytes, image.length, &error);
     /* After a permanent failure, try again only once there are more digests. */
     if (status != ZT_UNAVAILABLE)
@@ -144,7 +144,7 @@ static bool begin(struct verifier *verifier, struct generation *generation, bool
 
 void shared_digests_recall(struct verifier *verifier, struct generation *generation)
 {
-    if (store_is_remote(verifier->server->store) &&
+    if (store_needs_claims(verifier->server->store) &&
         known_count(generation) < generation->model->component_count)
         (void)begin(verifier, generation, false);
 }
@@ -168,7 +168,7 @@ bool shared_digests_offer(struct verifier *verifier, struct generation *generati
 {
     const struct server *server = verifier->server;
 
-    if (!store_is_remote(server->store) || !server->config->writable ||
+    if (!store_needs_claims(server->store) || !server->config->writable ||
         atomic_load(&generation->retired) || is_stopped(verifier) ||
         known_count(generation) <= atomic_load(&digest_table_of(generation)->shared_count))
         return true;

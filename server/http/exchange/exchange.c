@@ -181,8 +181,8 @@ static bool store_is_unreachable(const struct server *server)
 {
     struct store_report report = {.is_unreachable = false};
 
-    if (server->store != NULL && store_is_remote(server->store))
-        server->store->remote->report(server->store, &report);
+    if (server->store != NULL && store_may_wait(server->store))
+        server->store->search->report(server->store, &report);
     return report.is_unreachable;
 }
 

@@ -36,7 +36,7 @@ bool repo_current_find(struct server *server, struct zt_text name, struct hub_ve
 
 bool repo_current_is_absent(const struct server *server, const struct hub_version *version)
 {
-    return version == NULL && !store_is_remote(server->store);
+    return version == NULL && !store_needs_claims(server->store);
 }
 
 const struct hub_file *repo_current_file(const struct hub_version *version, struct zt_text path)

@@ -64,7 +64,7 @@ bool s3api_refuse_preconditions(struct request *request, const char *path,
 
     if (write_refuse_tags(request, preconditions->if_none_match))
         return true;
-    if (!preconditions_are_given(preconditions) || store_is_remote(request->server->store))
+    if (!preconditions_are_given(preconditions) || store_needs_claims(request->server->store))
         return false;
     if (!file_find_current(request->server, path, &found, &failure))
         failure_reply(request, &failure);

@@ -97,15 +97,18 @@ static const struct store_ops s3_ops = {
     .close = s3_close,
 };
 
-static const struct remote_store_ops s3_remote_ops = {
+static const struct store_claim_ops s3_claim_ops = {
     .prepare = s3_prepare,
     .claim = s3_claim,
     .release = s3_release,
     .refusal = s3_refusal,
-    .may_look_up = s3_may_look_up,
-    .look_up = s3_look_up,
     .read_fact = s3_read_fact,
     .write_fact = s3_write_fact,
+};
+
+static const struct store_search_ops s3_search_ops = {
+    .may_look_up = s3_may_look_up,
+    .look_up = s3_look_up,
     .report = s3_report_all,
     .reconfigure = s3_reconfigure,
     .interrupt = s3_interrupt,
@@ -232,7 +235,8 @@ enum zt_status store_s3_open(const struct config *config, const char *cache_fold
     if (store == NULL)
         return zt_fail_memory(error, "the store");
     store->base.ops = &s3_ops;
-    store->base.remote = &s3_remote_ops;
+    store->base.search = &s3_search_ops;
+    store->base.claims = &s3_claim_ops;
     store->config = config;
     store->workers = workers;
     store->writing = new_writing(cache_folder);

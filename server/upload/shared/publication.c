@@ -36,7 +36,7 @@ static bool give_name_in_folder(struct publication *publication, const char *pat
     enum zt_status status = ops->publish(publication->server->store, publication->stored, path,
                                          &store_expects_nothing, &error);
 
-    assert(!store_is_remote(publication->server->store));
+    assert(!store_needs_claims(publication->server->store));
     if (status == ZT_ARGUMENT && publication->preconditions.if_none_match != NULL && !exists)
         return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED, "the name was taken meanwhile");
     if (status == ZT_ARGUMENT) {
@@ -59,7 +59,7 @@ static bool give_name_in_bucket(struct publication *publication, const struct pu
     enum zt_status status = ZT_ARGUMENT;
     struct zt_error error;
 
-    assert(store_is_remote(publication->server->store) && lock->claim != NULL);
+    assert(store_needs_claims(publication->server->store) && lock->claim != NULL);
     for (unsigned i = 0; i < CHANGES_MOST && status == ZT_ARGUMENT; i++) {
         struct store_expected expected;
 
@@ -368,8 +368,8 @@ static bool prepare(const struct publication *publication, const char *path,
     struct zt_error error;
 
     assert(publication->stored != NULL);
-    return !store_is_remote(store) ||
-           store->remote->prepare(store, publication->stored, path, publication->published.sha256,
+    return !store_needs_claims(store) ||
+           store->claims->prepare(store, publication->stored, path, publication->published.sha256,
                                   &error) == ZT_OK ||
            failure_of_store(failure, &error);
 }

@@ -85,9 +85,9 @@ static bool take_claim(struct publish_lock *lock, int64_t by_ms, struct failure 
     const struct zt_text name = zt_text_from(lock->name);
     struct zt_error error;
     const enum zt_status status =
-        lock->store->remote->claim(lock->store, name, by_ms, &lock->claim, &error);
+        lock->store->claims->claim(lock->store, name, by_ms, &lock->claim, &error);
 
-    assert(store_is_remote(lock->store));
+    assert(store_needs_claims(lock->store));
     assert((status == ZT_OK) == (lock->claim != NULL));
     if (status == ZT_ARGUMENT)
         return fail_busy(failure);
@@ -123,7 +123,7 @@ static bool take(struct publish_lock *lock, struct failure *failure)
     const int64_t by_ms = clock_ms() + HOLD_MS;
 
     assert(lock->claim == NULL && lock->folder_lock < 0);
-    if (!store_is_remote(lock->store)) {
+    if (!store_needs_claims(lock->store)) {
         (void)take_name(lock, -1);
         if (publish_lock_exclude(lock, failure))
             return true;
@@ -158,9 +158,9 @@ bool publish_lock_take_path(struct publish_lock *lock, struct server *server, co
 
 void publish_lock_release(struct publish_lock *lock)
 {
-    assert(lock->claim == NULL || (lock->folder_lock < 0 && store_is_remote(lock->store)));
+    assert(lock->claim == NULL || (lock->folder_lock < 0 && store_needs_claims(lock->store)));
     if (lock->claim != NULL)
-        lock->store->remote->release(lock->claim);
+        lock->store->claims->release(lock->claim);
     store_local_release(lock->folder_lock);
     release_name(lock);
 }

@@ -25,7 +25,7 @@
 
 static const char *store_refusal(const struct store *store)
 {
-    return store != NULL && store_is_remote(store) ? store->remote->refusal(store) : NULL;
+    return store != NULL && store_needs_claims(store) ? store->claims->refusal(store) : NULL;
 }
 
 bool write_refuse_read_only(struct request *request)
@@ -287,7 +287,7 @@ bool write_refuse_file_preconditions(struct request *request, const char *path,
     if (write_refuse_tags(request, out_preconditions->if_none_match))
         return true;
     if (!preconditions_are_given(out_preconditions) || remains_were_noted() ||
-        store_is_remote(request->server->store))
+        store_needs_claims(request->server->store))
         return false;
     if (!file_find_current(request->server, path, &found, &failure)) {
         failure_reply(request, &failure);

@@ -515,7 +515,7 @@ static bool publish(struct resumable *resumable, struct name_filter covers, stru
     if (!may_succeed_later(failure->problem))
         resumable_drop(resumable);
     else if (resumable->role == RESUMABLE_WHOLE && is_of_disk(failure->problem) &&
-             !store_is_remote(resumable->kept.server->store))
+             !store_needs_claims(resumable->kept.server->store))
         resumable_put_down(resumable);
     return false;
 }

@@ -231,8 +231,8 @@ enum outcome model_delete_handle(struct request *request)
         removal->server = request->server;
         memcpy(removal->name, request->names[0].bytes, request->names[0].length);
         removal->preconditions = write_preconditions(request);
-        return store_is_remote(request->server->store) ? request_work_long(request, run_removal)
-                                                       : request_work(request, run_removal);
+        return store_needs_claims(request->server->store) ? request_work_long(request, run_removal)
+                                                          : request_work(request, run_removal);
     }
     if (removal->failure.is_set)
         return failure_reply(request, &removal->failure);
@@ -275,7 +275,7 @@ enum outcome file_delete_handle(struct request *request)
             return OUTCOME_READY;
         memcpy(removal->path, request->names[0].bytes, request->names[0].length);
         removal->preconditions = write_preconditions(request);
-        return store_is_remote(request->server->store)
+        return store_needs_claims(request->server->store)
                    ? request_work_long(request, run_file_removal)
                    : request_work(request, run_file_removal);
     }

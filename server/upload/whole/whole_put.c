@@ -204,6 +204,6 @@ enum outcome whole_put_finish(struct request *request, struct whole_put *put)
     set_state(put, put->body.failure.is_set ? PUT_FAILED : PUT_FINISHING);
     if (put->state == PUT_FAILED)
         return OUTCOME_READY;
-    return store_is_remote(request->server->store) ? request_work_long(request, work_finish)
-                                                   : request_work(request, work_finish);
+    return store_needs_claims(request->server->store) ? request_work_long(request, work_finish)
+                                                      : request_work(request, work_finish);
 }

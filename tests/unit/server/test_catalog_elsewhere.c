@@ -5,7 +5,8 @@
 
 static struct {
     struct store_ops ops;
-    struct remote_store_ops remote;
+    struct store_search_ops search;
+    struct store_claim_ops claims;
     const struct store_ops *folder;
     atomic_bool is_unreachable; /* opens and lists fail */
     atomic_bool is_stale;       /* opens fail until the store was asked for the name */
@@ -104,12 +105,13 @@ static int set_up(void **state)
     elsewhere.ops = *elsewhere.folder;
     elsewhere.ops.open = open_slowly;
     elsewhere.ops.list = list_unless_away;
-    elsewhere.remote.may_look_up = may_look_up;
-    elsewhere.remote.look_up = seek;
-    elsewhere.remote.report = report;
-    elsewhere.remote.read_fact = read_no_fact;
+    elsewhere.search.may_look_up = may_look_up;
+    elsewhere.search.look_up = seek;
+    elsewhere.search.report = report;
+    elsewhere.claims.read_fact = read_no_fact;
     world->server.store->ops = &elsewhere.ops;
-    world->server.store->remote = &elsewhere.remote;
+    world->server.store->search = &elsewhere.search;
+    world->server.store->claims = &elsewhere.claims;
     return 0;
 }
 

@@ -16,7 +16,7 @@ enum { A, B, C, D };
 
 static struct {
     pthread_mutex_t lock;
-    struct remote_store_ops ops;
+    struct store_claim_ops ops;
     char *text; /* NULL: there is none */
     size_t length;
     struct file_identity identity;
@@ -84,7 +84,7 @@ static void put_elsewhere(struct world *world)
     shared.ops.claim = no_claim;
     shared.ops.read_fact = read_fact;
     shared.ops.write_fact = write_fact;
-    world->server.store->remote = &shared.ops;
+    world->server.store->claims = &shared.ops;
     world->config.writable = true;
     world->config.limits.digest_piece_bytes = PIECE;
 }
@@ -251,7 +251,7 @@ PREPARED(folder_has_no_facts)
 {
     struct generation *generation;
 
-    world->server.store->remote = NULL;
+    world->server.store->claims = NULL;
     generation = open_model(world);
     stored_digest_want(&world->server, generation, A);
     AWAIT(digest_block(generation, A) != NULL);
