@@ -27,19 +27,34 @@ static void close_ended(struct cache_source *source)
     }
 }
 
+static void wake_all(struct zt_source_waiter *waiter)
+{
+    while (waiter != NULL) {
+        struct zt_source_waiter *next = waiter->next;
+
+        waiter->wake(waiter);
+        waiter = next;
+    }
+}
+
 void cache_unlock(struct cache *cache)
 {
     struct run *starting;
     struct cache_source *ended;
+    struct zt_source_waiter *woken;
 
     runs_choose(cache);
     starting = cache->ready.first;
     ended = cache->ended;
     cache->ready = (struct run_queue){0};
     cache->ended = NULL;
+    woken = cache->woken;
+    cache->woken = NULL;
+    cache->woken_end = &cache->woken;
     pthread_mutex_unlock(&cache->lock);
     runs_start(starting);
     close_ended(ended);
+    wake_all(woken);
 }
 
 /* False: the lock was given up, and taken again, to do what was due. */
@@ -47,7 +62,7 @@ static bool nothing_is_due(struct cache *cache)
 {
     if (cache->urgent.first != NULL)
         runs_choose(cache);
-    if (cache->ready.first == NULL && cache->ended == NULL)
+    if (cache->ready.first == NULL && cache->ended == NULL && cache->woken == NULL)
         return true;
     cache_unlock(cache);
     cache_lock(cache);
@@ -126,6 +141,7 @@ enum zt_status cache_open(const struct cache_options *options, struct cache **ou
     }
     init_lock(cache);
     cache->workers = options->workers;
+    cache->woken_end = &cache->woken;
     cache->max_bytes = options->max_bytes;
     files_scan(cache);
     cache_lock(cache);

@@ -34,6 +34,10 @@ struct cache_fetch {
     uint64_t length;
     uint8_t *bytes;
     bool is_urgent; /* somebody waits for it */
+    /* May be called before done, one call after another, with the number of bytes that have arrived
+     * at the beginning of bytes. Readers may have them from then on: they must be bytes of this
+     * version, and are not to be written again. Never waits. */
+    void (*arrived)(struct cache_fetch *fetch, uint64_t length);
     /* Called once, from any thread; never waits. error may be NULL if status is ZT_OK. */
     void (*done)(struct cache_fetch *fetch, enum zt_status status, const struct zt_error *error);
 };
@@ -63,8 +67,8 @@ enum zt_status cache_open(const struct cache_options *options, struct cache **ou
 /* After all its sources are closed. Takes NULL. */
 void cache_close(struct cache *cache);
 
-/* Opens a file of the cache as a source (with read_at, pin and advise of zt/source.h; neither map
- * nor descriptor). key: of the version (bucket, key, identity). Several sources of one key share
+/* Opens a file of the cache as a source (with read_at, pin, advise and await of zt/source.h; neither
+ * map nor descriptor). key: of the version (bucket, key, identity). Several sources of one key share
  * the blocks. origin is taken over, also on failure. ZT_NO_MEMORY; ZT_LIMIT: it is longer than
  * CACHE_FILE_BYTES_MOST. */
 enum zt_status cache_file_open(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES],
@@ -79,6 +83,34 @@ void cache_adopt(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES], int de
 /* Whether nothing can be had from a source of the cache any more, because the store gave other
  * bytes than before for the same version. */
 bool cache_has_lost(const struct zt_source *source);
+
+/* --- for those who check a whole file; given a source of cache_file_open --- */
+
+/* Reads bytes that will not change any more: a later fetch of the same block must bring the same
+ * ones. Fetches nothing; may wait for a disk. Returns how many there are from offset on, at most
+ * length. */
+size_t cache_read_settled(struct zt_source *source, uint64_t offset, void *buffer, size_t length);
+
+/* Wakes the waiter once the bytes at offset are settled, or cannot be had. Without fetch nothing is
+ * begun that asks the origin; returns false, and never wakes, if the bytes are not coming. Never
+ * waits. */
+bool cache_await_settled(struct zt_source *source, uint64_t offset, uint64_t length, bool fetch,
+                         struct zt_source_waiter *waiter);
+
+/* Returns true if the block at offset was settled, whether it is here or not. */
+bool cache_is_settled(const struct zt_source *source, uint64_t offset);
+
+/* How many bytes are here. */
+uint64_t cache_bytes_here(const struct zt_source *source);
+
+#define CACHE_PROOF_BYTES 16
+/* A name of the settled bytes of the whole file; equal names mean equal bytes as far as XXH3 can
+ * tell. Returns false if not all blocks were settled. */
+bool cache_proof(struct zt_source *source, uint8_t out_proof[CACHE_PROOF_BYTES]);
+
+/* The bytes turned out to be wrong: all sources of this version fail with ZT_STALE from now on, its
+ * blocks and their checksums are dropped, and the next cache_file_open of the key begins again. */
+void cache_lose(struct zt_source *source);
 
 /* Before the workers end: background work is not finished. */
 void cache_interrupt(struct cache *cache);

@@ -47,6 +47,15 @@ enum file_phase {
     FILE_OPEN
 };
 
+/* The beginning of a block, of which readers have had more than is known: the fetch that brought it
+ * failed. What is fetched next must begin with the same bytes. */
+struct cached_prefix {
+    struct cached_prefix *next;
+    uint64_t offset;
+    uint64_t length;
+    uint64_t checksum;
+};
+
 /* One version. */
 struct cached_file {
     struct cached_file *next; /* in its bucket of the table */
@@ -73,6 +82,7 @@ struct cached_file {
     int descriptor;         /* the view's, or -1 */
     _Atomic(uint8_t) *states;
     uint64_t *checksums;
+    struct cached_prefix *prefixes;
     struct run *runs;
 };
 
@@ -105,6 +115,8 @@ struct cache {
     struct cached_file *table[CACHE_TABLE_SIZE];
     struct cached_file *leaving;
     struct cache_source *ended;
+    struct zt_source_waiter *woken; /* to be called by whoever unlocks; oldest first */
+    struct zt_source_waiter **woken_end;
     size_t file_count;
     size_t source_count;
     size_t job_count;
@@ -137,7 +149,8 @@ struct cache {
 };
 
 void cache_lock(struct cache *cache);
-/* Also begins the runs whose turn it is, and closes the origins of sources that ended. */
+/* Also begins the runs whose turn it is, closes the origins of sources that ended, and wakes
+ * waiters. */
 void cache_unlock(struct cache *cache);
 /* Waits, with the lock; may return without cause. */
 void cache_wait(struct cache *cache, pthread_cond_t *condition);

@@ -155,6 +155,12 @@ void file_unload(struct cached_file *file)
     zt_source_close(file->view);
     file->view = NULL;
     file->descriptor = -1;
+    while (file->prefixes != NULL) {
+        struct cached_prefix *next = file->prefixes->next;
+
+        free(file->prefixes);
+        file->prefixes = next;
+    }
     free(file->states);
     free(file->checksums);
     file->states = NULL;

@@ -3,6 +3,7 @@
 #include "cache/invalidate.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -58,7 +59,19 @@ static bool end_run(struct run *run, int64_t until_ms)
 /* With the lock. The blocks' checksums are discarded too, because the next bytes may differ. */
 static void invalidate_blocks(struct cached_file *file, uint32_t first, uint32_t last)
 {
+    struct cached_prefix **link = &file->prefixes;
+
     assert(first <= last && last < file->block_count);
+    while (*link != NULL) {
+        struct cached_prefix *prefix = *link;
+
+        if (block_of(prefix->offset) < first || block_of(prefix->offset) > last) {
+            link = &prefix->next;
+            continue;
+        }
+        *link = prefix->next;
+        free(prefix);
+    }
     for (uint32_t block = first; block <= last; block++) {
         const enum block_state state = block_state(file, block);
 

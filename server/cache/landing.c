@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -22,6 +23,22 @@
 #define TICK_MS          10000
 /* How long a folder that failed is not written to. */
 #define BROKEN_MS 30000
+
+void landing_progress(struct cache_fetch *fetch, uint64_t length)
+{
+    struct run *run = (struct run *)fetch;
+    struct cache *cache = run->file->cache;
+
+    assert(length <= fetch->length && length >= atomic_load(&run->arrived));
+    atomic_store(&run->arrived, length);
+    if (atomic_load(&run->listening) == 0 || !run->is_early)
+        return;
+    cache_lock(cache);
+    if (run->waiting > 0)
+        pthread_cond_broadcast(&run->changed);
+    run_wake(run);
+    cache_unlock(cache);
+}
 
 void landing_arrived(struct cache_fetch *fetch, enum zt_status status, const struct zt_error *error)
 {
@@ -71,11 +88,22 @@ static void hash_blocks(struct run *run)
                                     (size_t)block_length(run->file, run->first + i));
 }
 
+static bool is_of_run(const struct cached_prefix *prefix, const struct run *run)
+{
+    return prefix->offset >= run->fetch.offset &&
+           prefix->offset - run->fetch.offset < run->fetch.length;
+}
+
 /* With the lock. Whether the blocks are those that were fetched before, as far as any were. */
 static bool is_as_before(const struct run *run)
 {
     const struct cached_file *file = run->file;
 
+    for (const struct cached_prefix *prefix = file->prefixes; prefix != NULL; prefix = prefix->next)
+        if (is_of_run(prefix, run) &&
+            zt_xxh3(run->fetch.bytes + (prefix->offset - run->fetch.offset),
+                    (size_t)prefix->length) != prefix->checksum)
+            return false;
     for (uint32_t i = 0; i < run->count; i++)
         if ((atomic_load(&file->states[run->first + i]) & BLOCK_KNOWN) != 0 &&
             file->checksums[run->first + i] != run->checksums[i])
@@ -86,12 +114,63 @@ static bool is_as_before(const struct run *run)
 static void note_checksums(struct run *run)
 {
     struct cached_file *file = run->file;
+    struct cached_prefix **link = &file->prefixes;
 
     assert(run->stage == RUN_TAKEN);
+    while (*link != NULL) {
+        struct cached_prefix *prefix = *link;
+
+        if (!is_of_run(prefix, run)) {
+            link = &prefix->next;
+            continue;
+        }
+        *link = prefix->next;
+        free(prefix);
+    }
     for (uint32_t i = 0; i < run->count; i++) {
         file->checksums[run->first + i] = run->checksums[i];
         atomic_store(&file->states[run->first + i], BLOCK_KNOWN | BLOCK_COMING);
     }
+}
+
+/* With the lock. Remembers the beginning of a block that readers have had. False: no memory. */
+static bool note_prefix(struct run *run, uint64_t offset, uint64_t length)
+{
+    struct cached_prefix *prefix = malloc(sizeof(*prefix));
+
+    assert(length > 0 && length < CACHE_BLOCK_BYTES);
+    if (prefix == NULL)
+        return false;
+    *prefix = (struct cached_prefix){
+        .next = run->file->prefixes,
+        .offset = offset,
+        .length = length,
+        .checksum = zt_xxh3(run->fetch.bytes + (offset - run->fetch.offset), (size_t)length)};
+    run->file->prefixes = prefix;
+    return true;
+}
+
+/* With the lock. The run failed after readers had the beginning of it: what is fetched next has to
+ * agree with that. A block whose checksum is noted here is not in the index. */
+static void note_passed(struct run *run)
+{
+    struct cached_file *file = run->file;
+    const uint64_t end = run->fetch.offset + run->passed;
+    uint32_t block = run->first;
+
+    assert(run->is_early && run->passed <= run->fetch.length);
+    run->is_early = false;
+    for (; block * CACHE_BLOCK_BYTES + block_length(file, block) <= end &&
+           block < run->first + run->count;
+         block++) {
+        file->checksums[block] =
+            zt_xxh3(run->fetch.bytes + (block - run->first) * CACHE_BLOCK_BYTES,
+                    (size_t)block_length(file, block));
+        atomic_store(&file->states[block], BLOCK_KNOWN | BLOCK_COMING);
+    }
+    if (block < run->first + run->count && end > block * CACHE_BLOCK_BYTES &&
+        !note_prefix(run, block * CACHE_BLOCK_BYTES, end - block * CACHE_BLOCK_BYTES))
+        file_lose(file);
 }
 
 static void compare_fetched(struct run *run)
@@ -100,6 +179,8 @@ static void compare_fetched(struct run *run)
 
     assert(!run->is_check && run->stage == RUN_TAKEN);
     if (run->status != ZT_OK) {
+        if (run->passed > 0)
+            note_passed(run);
         fail(run, run->status);
         return;
     }
@@ -129,6 +210,7 @@ static void compare_fetched(struct run *run)
     run->ready_ms = clock_coarse_ms();
     run_queue_put(&cache->landed, run);
     pthread_cond_broadcast(&run->changed);
+    run_wake(run);
     pthread_cond_signal(&cache->work);
 }
 

@@ -9,6 +9,9 @@
 void landing_arrived(struct cache_fetch *fetch, enum zt_status status,
                      const struct zt_error *error);
 
+/* cache_fetch.arrived of every run. */
+void landing_progress(struct cache_fetch *fetch, uint64_t length);
+
 /* With the lock, which it gives up meanwhile, of a run that has arrived and is in no queue: checks
  * its bytes. Afterwards it is ready, ended, or fetched again. The caller holds it. */
 void landing_compare(struct run *run);

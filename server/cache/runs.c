@@ -96,6 +96,23 @@ static void set_blocks(struct run *run, enum block_state state)
         block_set(run->file, run->first + i, state);
 }
 
+static bool has_prefix(const struct cached_file *file, uint64_t offset, uint64_t length)
+{
+    for (const struct cached_prefix *prefix = file->prefixes; prefix != NULL; prefix = prefix->next)
+        if (prefix->offset >= offset && prefix->offset - offset < length)
+            return true;
+    return false;
+}
+
+/* Whether nothing is known of a run's bytes, so that there is nothing to compare them with. */
+static bool is_new(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->count; i++)
+        if ((atomic_load(&run->file->states[run->first + i]) & BLOCK_KNOWN) != 0)
+            return false;
+    return !has_prefix(run->file, run->fetch.offset, run->fetch.length);
+}
+
 static struct run *run_new(struct cache_source *source, uint32_t first, uint32_t count,
                            bool is_urgent, bool is_check)
 {
@@ -111,12 +128,14 @@ static struct run *run_new(struct cache_source *source, uint32_t first, uint32_t
     run->fetch = (struct cache_fetch){.offset = first * CACHE_BLOCK_BYTES,
                                       .length = length_of(file, first, count),
                                       .is_urgent = is_urgent,
+                                      .arrived = landing_progress,
                                       .done = landing_arrived};
     run->source = source;
     run->file = file;
     run->first = first;
     run->count = count;
     run->is_check = is_check;
+    run->is_early = !is_check && is_new(run);
     run->holders = 1;
     run->next_of_file = file->runs;
     file->runs = run;
@@ -158,7 +177,7 @@ void run_release(struct run *run)
     if (run->holders > 0)
         return;
     assert(run->stage == RUN_ENDED);
-    assert(cache->run_count > 0 && run->waiting == 0);
+    assert(cache->run_count > 0 && run->waiting == 0 && run->waiters == NULL);
     give_buffer(run);
     cache->run_count--;
     source_release(run->source);
@@ -174,7 +193,69 @@ void run_end(struct run *run, enum zt_status status)
     run->status = status;
     leave_file(run);
     pthread_cond_broadcast(&run->changed);
+    run_wake(run);
+    assert(run->waiters == NULL);
     run_release(run);
+}
+
+/* --- readers of bytes that arrive --- */
+
+static bool is_right(const struct run *run)
+{
+    return run->stage >= RUN_READY && (run->stage < RUN_ENDED || run->status == ZT_OK);
+}
+
+bool run_has(const struct run *run, uint64_t offset)
+{
+    assert(run->holders > 0 && offset >= run->fetch.offset &&
+           offset < run->fetch.offset + run->fetch.length);
+    if (run->is_check)
+        return false;
+    return is_right(run) || (run->is_early && run->stage < RUN_READY &&
+                             offset - run->fetch.offset < atomic_load(&run->arrived));
+}
+
+static bool has_for(const struct run *run, const struct zt_source_waiter *waiter)
+{
+    if (run->stage >= RUN_READY)
+        return true;
+    return !waiter->is_for_checked && run_has(run, waiter->until - 1);
+}
+
+void run_wake(struct run *run)
+{
+    struct cache *cache = run->file->cache;
+    struct zt_source_waiter **link = &run->waiters;
+
+    while (*link != NULL) {
+        struct zt_source_waiter *waiter = *link;
+
+        if (!has_for(run, waiter)) {
+            link = &waiter->next;
+            continue;
+        }
+        *link = waiter->next;
+        atomic_fetch_sub(&run->listening, 1);
+        if (run->stage == RUN_ENDED && run->status != ZT_OK)
+            waiter->error = run->error;
+        waiter->next = NULL;
+        *cache->woken_end = waiter;
+        cache->woken_end = &waiter->next;
+    }
+}
+
+void run_listen(struct run *run, struct zt_source_waiter *waiter)
+{
+    const uint64_t end = run->fetch.offset + run->fetch.length;
+
+    if (waiter->until > end)
+        waiter->until = end;
+    assert(waiter->until > run->fetch.offset && run->stage != RUN_ENDED);
+    waiter->next = run->waiters;
+    run->waiters = waiter;
+    /* Before the next look at what has arrived: landing_progress does both the other way around. */
+    atomic_fetch_add(&run->listening, 1);
+    run_wake(run);
 }
 
 /* --- those that could not be written --- */
@@ -414,21 +495,30 @@ enum zt_status runs_begin(struct cache_source *source, uint32_t first, uint32_t 
     return ZT_OK;
 }
 
-static bool is_over(const struct run *run, bool until_stored)
+/* What a thread waits for. */
+struct awaited {
+    bool until_stored;
+    bool has_offset;
+    uint64_t offset; /* of a byte */
+};
+
+static bool is_over(const struct run *run, const struct awaited *awaited)
 {
+    if (awaited->has_offset && run_has(run, awaited->offset))
+        return true;
     if (run->stage == RUN_KEPT || run->stage == RUN_ENDED)
         return true;
     if (run->stage < RUN_READY)
         return false;
-    return !until_stored || clock_coarse_ms() - run->ready_ms > PIN_WAIT_MS;
+    return !awaited->until_stored || clock_coarse_ms() - run->ready_ms > PIN_WAIT_MS;
 }
 
-void run_await(struct run *run, bool until_stored)
+static void await(struct run *run, const struct awaited *awaited)
 {
     struct cache *cache = run->file->cache;
 
     assert(run->holders > 0);
-    while (!is_over(run, until_stored)) {
+    while (!is_over(run, awaited)) {
         if (run->stage == RUN_ARRIVED && run_queue_remove(&cache->landed, run)) {
             landing_compare(run);
             continue;
@@ -444,4 +534,16 @@ void run_await(struct run *run, bool until_stored)
         assert(run->waiting > 0);
         run->waiting--;
     }
+}
+
+void run_await(struct run *run, bool until_stored)
+{
+    await(run, &(struct awaited){.until_stored = until_stored});
+}
+
+void run_await_byte(struct run *run, uint64_t offset)
+{
+    atomic_fetch_add(&run->listening, 1);
+    await(run, &(struct awaited){.has_offset = true, .offset = offset});
+    atomic_fetch_sub(&run->listening, 1);
 }

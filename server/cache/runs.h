@@ -41,6 +41,13 @@ struct run {
     bool is_stored;
     unsigned holders; /* whoever lands it, and those who wait for it or copy from it */
     unsigned waiting;
+    /* While it is fetched, readers may have the bytes that have arrived. Not if any of its blocks
+     * has a known checksum: those are compared first. */
+    bool is_early;
+    _Atomic(uint64_t) arrived;
+    uint64_t passed;       /* bytes that readers have had before all were there */
+    atomic_uint listening; /* waiters, and threads that wait for the next bytes */
+    struct zt_source_waiter *waiters;
     bool was_read;    /* to its end */
     int64_t ready_ms; /* since when its bytes are known to be right */
     int64_t kept_ms;
@@ -64,6 +71,17 @@ struct run *run_find(const struct cached_file *file, uint32_t block);
  * been waiting for the disk for too long), or it failed, and does what it can for that itself.
  * Gives up the lock meanwhile. The caller holds the run. */
 void run_await(struct run *run, bool until_stored);
+
+/* Whether the byte at an offset of the file can be copied from the run, which is held. */
+bool run_has(const struct run *run, uint64_t offset);
+/* Waits until run_has, or until the run is over. As run_await. */
+void run_await_byte(struct run *run, uint64_t offset);
+/* Adds a waiter, which wakes as soon as all bytes before waiter->until can be copied (is_for_checked:
+ * once the run is ready), or when the run ends. */
+void run_listen(struct run *run, struct zt_source_waiter *waiter);
+/* Moves waiters that have what they wait for to those that are woken; all of them if the run is
+ * ready or has ended. */
+void run_wake(struct run *run);
 
 static inline void run_hold(struct run *run)
 {

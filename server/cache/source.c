@@ -8,6 +8,7 @@
 
 #include "base/metrics.h"
 #include "base/thread.h"
+#include "cache/await.h"
 #include "cache/cut.h"
 #include "cache/files.h"
 #include "cache/invalidate.h"
@@ -61,8 +62,7 @@ static void invalidate_blocks(struct cached_file *file, uint32_t first, uint32_t
     cache_unlock(file->cache);
 }
 
-/* Reads what is here from offset on, up to the end of its extent; no lock. Returns how much. */
-static size_t read_here(struct cached_file *file, uint64_t offset, uint8_t *buffer, size_t length)
+size_t source_read_here(struct cached_file *file, uint64_t offset, uint8_t *buffer, size_t length)
 {
     struct extent *extent = &file->extents[offset / CACHE_EXTENT_BYTES];
     uint64_t most = CACHE_EXTENT_BYTES - offset % CACHE_EXTENT_BYTES;
@@ -92,27 +92,34 @@ static size_t read_here(struct cached_file *file, uint64_t offset, uint8_t *buff
     return length;
 }
 
-/* With the lock, which it gives up meanwhile. The run has the bytes. */
-static size_t copy_from(struct run *run, uint64_t offset, uint8_t *buffer, size_t length)
+size_t source_copy(struct run *run, uint64_t offset, uint8_t *buffer, size_t length)
 {
     struct cache *cache = run->file->cache;
     uint64_t end = run->fetch.offset + run->fetch.length;
     uint64_t most = end - offset;
+    uint32_t blocks;
 
-    assert(offset >= run->fetch.offset && offset < end);
-    assert(run->stage >= RUN_READY && run->fetch.bytes != NULL);
+    assert(run_has(run, offset) && run->fetch.bytes != NULL);
+    if (run->stage < RUN_READY)
+        most = run->fetch.offset + atomic_load(&run->arrived) - offset;
     if (length > most)
         length = (size_t)most;
+    blocks = block_of(offset + length - 1) - block_of(offset) + 1;
+    /* A block that arrives in pieces is one miss. */
+    if (run->stage < RUN_READY && offset % CACHE_BLOCK_BYTES != 0)
+        blocks--;
+    if (run->stage < RUN_READY && offset + length - run->fetch.offset > run->passed)
+        run->passed = offset + length - run->fetch.offset;
     cache_unlock(cache);
     memcpy(buffer, run->fetch.bytes + (offset - run->fetch.offset), length);
-    metric_add(METRIC_CACHE_MISSES, block_of(offset + length - 1) - block_of(offset) + 1);
+    metric_add(METRIC_CACHE_MISSES, blocks);
     cache_lock(cache);
     run->kept_ms = clock_coarse_ms();
     run->was_read = run->was_read || offset + length == end;
     return length;
 }
 
-/* With the lock. Waits for the run that the block at offset is of. *out_got 0: look again. */
+/* With the lock. Waits for the byte at offset of a run. *out_got 0: look again. */
 static enum zt_status read_from_run(struct run *run, uint64_t offset, uint8_t *buffer,
                                     size_t length, size_t *out_got, struct zt_error *error)
 {
@@ -120,13 +127,13 @@ static enum zt_status read_from_run(struct run *run, uint64_t offset, uint8_t *b
 
     assert(offset >= run->fetch.offset && offset < run->fetch.offset + run->fetch.length);
     run_hold(run);
-    run_await(run, false);
+    run_await_byte(run, offset);
     if (run->stage == RUN_ENDED)
         status = run->status;
     if (status != ZT_OK && error != NULL)
         *error = run->error;
-    if (status == ZT_OK && !run->is_check)
-        *out_got = copy_from(run, offset, buffer, length);
+    if (status == ZT_OK && run_has(run, offset))
+        *out_got = source_copy(run, offset, buffer, length);
     /* Read to its end: it will not be needed again soon. */
     if (run->stage == RUN_KEPT && run->holders == 2 &&
         offset + *out_got == run->fetch.offset + run->fetch.length)
@@ -170,7 +177,7 @@ static enum zt_status source_read_at(struct zt_source *given, uint64_t offset, v
     enum zt_status status = source_check_range(source->file, offset, length, error);
 
     while (status == ZT_OK && length > 0) {
-        size_t got = read_here(source->file, offset, to, length);
+        size_t got = source_read_here(source->file, offset, to, length);
 
         if (got == 0)
             status = read_awaited(source, offset, to, length, &got, error);
@@ -242,6 +249,8 @@ static const struct zt_source_ops cached_ops = {.size = source_size,
                                                 .close = source_close,
                                                 .pin = pins_pin,
                                                 .advise = source_advise,
+                                                .await = await_bytes,
+                                                .take_arrived = await_take,
                                                 .invalidate = cache_source_invalidate};
 
 enum zt_status cache_file_open(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES],

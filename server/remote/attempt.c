@@ -133,7 +133,7 @@ static bool check_range(struct attempt *attempt)
     assert(head->range_first <= head->range_last && head->range_last < head->range_size);
     if (last > head->range_size - 1)
         last = head->range_size - 1;
-    if (head->range_first != exchange->range_first || head->range_last != last)
+    if (head->range_first != remote_range_first(exchange) || head->range_last != last)
         return judge(attempt, REMOTE_FAILURE_BROKEN, false,
                      "the server sent another part than requested");
     return true;
@@ -146,7 +146,7 @@ static uint64_t expected_length(const struct attempt *attempt)
     const struct remote_head *head = &attempt->head.fields;
 
     if (exchange->into != NULL)
-        return exchange->into_length;
+        return exchange->into_length - exchange->begun;
     if (head->status == 206)
         return head->range_last - head->range_first + 1;
     return UINT64_MAX;
@@ -282,6 +282,23 @@ static bool take_piece(struct attempt *attempt, const char *bytes, size_t length
            judge(attempt, REMOTE_FAILURE_REFUSED, false, "the rest of the response is not needed");
 }
 
+/* The last byte is not reported, so that a try after a broken one always has something to ask
+ * for. */
+static void take_into(struct remote_exchange *exchange, uint64_t received, const char *bytes,
+                      size_t length)
+{
+    size_t arrived = exchange->begun + (size_t)received + length;
+
+    assert(arrived <= exchange->into_length);
+    memcpy(exchange->into + exchange->begun + received, bytes, length);
+    if (arrived == exchange->into_length)
+        arrived--;
+    if (exchange->progressed == NULL || arrived <= exchange->arrived)
+        return;
+    exchange->arrived = arrived;
+    exchange->progressed(exchange, arrived);
+}
+
 static bool take(struct attempt *attempt, const char *bytes, size_t length)
 {
     struct remote_exchange *exchange = attempt->exchange;
@@ -294,7 +311,7 @@ static bool take(struct attempt *attempt, const char *bytes, size_t length)
     if (attempt->target == TARGET_TAKEN)
         return take_piece(attempt, bytes, length);
     if (attempt->target == TARGET_INTO)
-        fits = length <= exchange->into_length - received;
+        fits = length <= exchange->into_length - exchange->begun - received;
     else if (attempt->target == TARGET_KEPT)
         fits = length <= exchange->body_most - received;
     else
@@ -302,7 +319,7 @@ static bool take(struct attempt *attempt, const char *bytes, size_t length)
     if (!fits)
         return judge(attempt, REMOTE_FAILURE_BROKEN, false, "the server's response is too long");
     if (attempt->target == TARGET_INTO)
-        memcpy(exchange->into + received, bytes, length);
+        take_into(exchange, received, bytes, length);
     return attempt->target != TARGET_KEPT || keep(attempt, bytes, length);
 }
 
@@ -421,7 +438,7 @@ static struct attempt_outcome judge_whole(struct attempt *attempt)
               (is_success(attempt) && expected != UINT64_MAX && attempt->received < expected)))
         judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's response is too short");
     else if (is_success(attempt) && attempt->exchange->into != NULL &&
-             attempt->received != attempt->exchange->into_length)
+             attempt->received != expected)
         judge(attempt, REMOTE_FAILURE_BROKEN, true, "the server's response is too short");
     else
         zt_error_clear(&attempt->exchange->error);

@@ -20,6 +20,8 @@
 #define RENEWAL_LOOK_MS 50
 /* So long without progress (attempt_moved_ms): quiet. */
 #define QUIET_MS 1000
+/* A try that brought as much as this does not count, if the next one asks for the rest. */
+#define PROGRESS_BYTES ((size_t)64 << 10)
 /* The longest sleep while there is no work. */
 #define IDLE_MS 60000
 
@@ -151,6 +153,8 @@ static bool try_again(struct remote *remote, struct remote_flight *flight,
     const int64_t now_ms = clock_ms();
     int64_t due_ms;
 
+    if (exchange->arrived - exchange->begun >= PROGRESS_BYTES)
+        flight->extra++;
     if (exchange->tried >= tries_of(flight, failure))
         return false;
     due_ms = now_ms + try_pause_ms(remote, exchange);
@@ -289,6 +293,7 @@ static void send_off(struct remote *remote, struct carrier *carrier, struct remo
 
     assert(carrier->flight == NULL && flight->exchange->flight == flight);
     carrier->flight = flight;
+    exchange->begun = exchange->arrived;
     if (exchange->signer != NULL) {
         can_sign = sign(exchange, &fields);
         if (can_sign && is_renewing(flight, &fields, now_ms)) {

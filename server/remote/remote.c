@@ -55,7 +55,10 @@ void remote_begin(struct remote *remote, struct remote_exchange *exchange)
     assert(exchange->path[0] == '/');
     assert(exchange->take == NULL || (exchange->into == NULL && exchange->tries == 1));
     assert(exchange->flight == NULL);
+    assert(exchange->progressed == NULL || (exchange->into != NULL && exchange->has_range));
     exchange->tried = 0;
+    exchange->arrived = 0;
+    exchange->begun = 0;
     exchange->answer = NULL;
     exchange->answer_length = 0;
     memset(&exchange->head, 0, sizeof(exchange->head));

@@ -141,6 +141,10 @@ struct remote_exchange {
     uint8_t *into;
     size_t into_length;
     size_t body_most;
+    /* With into and has_range: called on the thread with the number of bytes at the beginning of
+     * into that have arrived. They may be used at once: they are never written again, because a
+     * try that follows a broken one asks only for the rest. Short, never waits. May be NULL. */
+    void (*progressed)(struct remote_exchange *exchange, size_t arrived);
     /* Takes the body of a 2xx piece by piece instead, on the thread; false: no more is wanted, the
      * exchange ends with REMOTE_FAILURE_REFUSED. tries must then be 1. May be NULL. */
     bool (*take)(struct remote_exchange *exchange, const void *bytes, size_t length);
@@ -174,6 +178,8 @@ struct remote_exchange {
     char *answer; /* the body in memory, or NULL */
     size_t answer_length;
     unsigned tried;
+    size_t arrived;               /* bytes of into, if progressed is set */
+    size_t begun;                 /* those that earlier tries brought */
     struct remote_flight *flight; /* the thread's */
 };
 
@@ -191,6 +197,12 @@ static inline void remote_exchange_add(struct remote_exchange *exchange, const c
     exchange->fields[exchange->field_count++] = (struct remote_field){name, value};
 }
 void remote_exchange_free(struct remote_exchange *exchange);
+
+/* The first byte that a try asks for. */
+static inline uint64_t remote_range_first(const struct remote_exchange *exchange)
+{
+    return exchange->range_first + exchange->begun;
+}
 
 /* From any thread. done is always called, perhaps before this returns if out of memory. */
 void remote_begin(struct remote *remote, struct remote_exchange *exchange);

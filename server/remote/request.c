@@ -85,7 +85,8 @@ static bool add_fields(struct curl_slist **fields, const struct remote_exchange 
     for (unsigned i = 0; added && i < exchange->field_count; i++)
         added = add_field(fields, exchange->fields[i].name, exchange->fields[i].value);
     if (added && exchange->has_range) {
-        snprintf(range, sizeof(range), "bytes=%llu-%llu", (unsigned long long)exchange->range_first,
+        snprintf(range, sizeof(range), "bytes=%llu-%llu",
+                 (unsigned long long)remote_range_first(exchange),
                  (unsigned long long)exchange->range_last);
         added = add_field(fields, "range", range);
     }

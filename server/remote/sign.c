@@ -106,7 +106,7 @@ static bool list_fields(struct signed_list *list, const struct remote_exchange *
             add(list, exchange->fields[i].name, exchange->fields[i].value);
     if (exchange->has_range) {
         snprintf(list->range, sizeof(list->range), "bytes=%llu-%llu",
-                 (unsigned long long)exchange->range_first,
+                 (unsigned long long)remote_range_first(exchange),
                  (unsigned long long)exchange->range_last);
         add(list, "range", list->range);
     }

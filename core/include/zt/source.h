@@ -27,6 +27,18 @@ struct zt_pin {
     uint64_t last;
 };
 
+/* Someone who is called back instead of waiting. Embedded in its owner's structure. */
+struct zt_source_waiter {
+    /* Called once, on any thread, perhaps before the call that waits returns; never waits. Look
+     * again if error.status is ZT_OK. */
+    void (*wake)(struct zt_source_waiter *waiter);
+    struct zt_error error;
+    /* The source's. */
+    struct zt_source_waiter *next;
+    uint64_t until;
+    bool is_for_checked;
+};
+
 struct zt_source_ops {
     /* Length in bytes when the source was opened. */
     uint64_t (*size)(const struct zt_source *source);
@@ -52,6 +64,18 @@ struct zt_source_ops {
     /* A digest has shown that the bytes of a range are wrong: the local copy is discarded, so that
      * the next read fetches it again. May wait for a disk. NULL: nothing is kept. */
     void (*invalidate)(struct zt_source *source, uint64_t offset, uint64_t length);
+    /* Fetches a range, of which the first `least` bytes are awaited, and wakes the waiter once pin or
+     * take_arrived may return some of them, or if fetching fails. Never waits. NULL if pin is the
+     * only way to wait. */
+    void (*await)(struct zt_source *source, uint64_t offset, uint64_t length, uint64_t least,
+                  struct zt_source_waiter *waiter);
+    /* Copies bytes that have arrived and that pin does not return yet. Never waits. Returns how
+     * many; 0 if the byte at offset has not arrived. NULL if await is. */
+    size_t (*take_arrived)(struct zt_source *source, uint64_t offset, void *buffer, size_t length);
+    /* Called before bytes of a range are given to a client. Returns how many of them may be, from
+     * the first on, and notes that they are; fewer than length if the source has yet to be checked
+     * as a whole. await then wakes when more may be. Never waits. NULL: all may be. */
+    uint64_t (*pass)(struct zt_source *source, uint64_t offset, uint64_t length);
     /* The bytes are made in units of this length, the first at offset 0: to read a part of one
      * costs as much as all of it, and different units can be read side by side. NULL: no units. */
     uint32_t (*unit)(const struct zt_source *source);
@@ -100,6 +124,15 @@ enum zt_status zt_source_pin(struct zt_source *source, uint64_t offset, uint64_t
 void zt_pin_release(struct zt_pin *pin);
 /* Does nothing for local sources. */
 void zt_source_advise(struct zt_source *source, uint64_t offset, uint64_t length);
+
+/* Whether await and take_arrived exist. */
+bool zt_source_can_await(const struct zt_source *source);
+void zt_source_await(struct zt_source *source, uint64_t offset, uint64_t length, uint64_t least,
+                     struct zt_source_waiter *waiter);
+size_t zt_source_take_arrived(struct zt_source *source, uint64_t offset, void *buffer,
+                              size_t length);
+/* length for sources without pass. */
+uint64_t zt_source_pass(struct zt_source *source, uint64_t offset, uint64_t length);
 
 /* invalidate of a remote source. Returns false if the bytes are local, so that reading them again
  * would return the same. */

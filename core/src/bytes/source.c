@@ -73,6 +73,37 @@ void zt_source_advise(struct zt_source *source, uint64_t offset, uint64_t length
         source->ops->advise(source, offset, length);
 }
 
+bool zt_source_can_await(const struct zt_source *source)
+{
+    assert((source->ops->await == NULL) == (source->ops->take_arrived == NULL));
+    return source->ops->await != NULL;
+}
+
+void zt_source_await(struct zt_source *source, uint64_t offset, uint64_t length, uint64_t least,
+                     struct zt_source_waiter *waiter)
+{
+    assert(zt_source_can_await(source) && waiter->wake != NULL);
+    assert(length > 0 && least > 0 && least <= length);
+    zt_error_clear(&waiter->error);
+    source->ops->await(source, offset, length, least, waiter);
+}
+
+size_t zt_source_take_arrived(struct zt_source *source, uint64_t offset, void *buffer,
+                              size_t length)
+{
+    assert(zt_source_can_await(source) && length > 0);
+    return source->ops->take_arrived(source, offset, buffer, length);
+}
+
+uint64_t zt_source_pass(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    uint64_t passed =
+        source->ops->pass != NULL ? source->ops->pass(source, offset, length) : length;
+
+    assert(passed <= length);
+    return passed;
+}
+
 bool zt_source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
 {
     if (source->ops->invalidate == NULL)
