@@ -20,10 +20,33 @@
 #define CONFIG_RESERVE_AUTOMATIC (-1)
 /* The least limits.digest_piece_bytes other than 0. */
 #define CONFIG_DIGEST_PIECE_MIN 65536
+#define CONFIG_UPSTREAMS_MAX    8
+/* A name becomes a folder and a label of metrics. */
+#define CONFIG_UPSTREAM_NAME_SIZE 64
+#define CONFIG_UPSTREAM_TEXT_SIZE 1024
 
 enum config_verify { CONFIG_VERIFY_LAZY, CONFIG_VERIFY_EAGER, CONFIG_VERIFY_OFF };
 enum config_log_format { CONFIG_LOG_TEXT, CONFIG_LOG_JSON };
 enum config_log_level { CONFIG_LOG_ERROR, CONFIG_LOG_WARN, CONFIG_LOG_INFO, CONFIG_LOG_DEBUG };
+
+enum config_upstream_kind { CONFIG_UPSTREAM_HUB, CONFIG_UPSTREAM_ZTSERVE };
+
+/* A server whose repositories this one mirrors. upstreams.c states meaning and bounds. After a
+ * reload, threads read numbers and flags by config_number and config_flag. */
+struct config_upstream {
+    char name[CONFIG_UPSTREAM_NAME_SIZE]; /* unique; by default the host of url */
+    int kind;                             /* enum config_upstream_kind */
+    char
+        url[CONFIG_UPSTREAM_TEXT_SIZE]; /* http(s)://host[:port][/path], without a '/' at its end */
+    char match[CONFIG_UPSTREAM_TEXT_SIZE];      /* a list of globs; empty: every repository */
+    char token_file[CONFIG_UPSTREAM_TEXT_SIZE]; /* empty: no token */
+    int64_t keep;                               /* bytes on disk; 0: what leaves the reserve */
+    int64_t revalidate_s;
+    bool offline;
+    bool strict;
+    char ca[CONFIG_UPSTREAM_TEXT_SIZE];    /* empty: the system's authorities */
+    char proxy[CONFIG_UPSTREAM_TEXT_SIZE]; /* empty: none */
+};
 
 /* Members are named after the keys, units included; schema.c states meaning and bounds. */
 struct config {
@@ -119,6 +142,8 @@ struct config {
         char dir[CONFIG_TEXT_SIZE]; /* empty: the state folder's "cache" */
         int64_t max_bytes;          /* 0: what leaves enough free */
     } cache;
+    struct config_upstream upstreams[CONFIG_UPSTREAMS_MAX]; /* the first that matches is asked */
+    unsigned upstream_count;
 };
 
 struct config_message {
@@ -169,9 +194,10 @@ static inline bool config_flag(const bool *flag)
     return __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
-/* Copies the numbers, flags and choices of the keys that reload (config_key.reloads). Other threads
- * may read numbers and flags at the same time, by config_number and config_flag. Texts and lists
- * are not changed: their users have separate copies. */
+/* Copies the numbers, flags and choices of the keys that reload (config_key.reloads), also of
+ * upstreams, which must be the same ones. Other threads may read numbers and flags at the same
+ * time, by config_number and config_flag. Texts and lists are not changed: their users have
+ * separate copies. */
 void config_put_in_force(struct config *in_force, const struct config *wanted);
 
 /* Takes over what only a restart can change from the configuration in force: wanted is then what

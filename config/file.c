@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "config/position.h"
 #include "config/schema.h"
+#include "config/upstreams.h"
 #include "config/value.h"
 
 /* A configuration fits on a page: a larger file was named by mistake. */
@@ -34,6 +35,9 @@ struct loading {
 struct place {
     char text[CONFIG_TEXT_SIZE + 32];
 };
+
+/* The start of a message about a value: the place, and the key. */
+#define ORIGIN_SIZE (sizeof(struct place) + NAME_SIZE)
 
 static struct place place_of(const struct loading *loading, const char *group, const char *name)
 {
@@ -151,20 +155,89 @@ static bool fail_unknown(const struct loading *loading, const char *where, const
     return config_fail(loading->message, "%s: unknown key \"%s\"", where, path);
 }
 
-static bool set_list(const struct loading *loading, const struct config_key *key,
+static bool set_list(const struct loading *loading, void *values, const struct config_key *key,
                      const json_t *words, const char *origin)
 {
     size_t index;
     json_t *word;
 
     assert(key->type == CONFIG_TYPE_LIST);
-    config_value_reset(loading->config, key);
+    config_value_reset(values, key);
     json_array_foreach(words, index, word)
     {
         if (!json_is_string(word))
             return config_fail_expected(key, origin, loading->message);
-        if (!config_value_add_word(loading->config, key, json_string_value(word), origin,
-                                   loading->message))
+        if (!config_value_add_word(values, key, json_string_value(word), origin, loading->message))
+            return false;
+    }
+    return true;
+}
+
+/* Sets a key of a configuration, or of an upstream. */
+static bool set_value(const struct loading *loading, void *values, const struct config_key *key,
+                      const char *origin, const json_t *value)
+{
+    struct config_message *message = loading->message;
+
+    if (key->nullable && json_is_null(value)) {
+        config_value_reset(values, key);
+        return true;
+    }
+    if (key->can_be_off && json_is_false(value))
+        return config_value_set_off(values, key);
+    if (config_type_is_number(key->type) && json_is_integer(value))
+        return config_value_set_number(values, key, json_integer_value(value), origin, message);
+    if (key->type == CONFIG_TYPE_BOOL && json_is_boolean(value))
+        return config_value_set_bool(values, key, json_is_true(value));
+    if (key->type == CONFIG_TYPE_LIST && json_is_array(value))
+        return set_list(loading, values, key, value, origin);
+    if (!config_type_is_number(key->type) && key->type != CONFIG_TYPE_BOOL &&
+        key->type != CONFIG_TYPE_LIST && json_is_string(value))
+        return config_value_set_text(values, key, json_string_value(value), origin, message);
+    return config_fail_expected(key, origin, message);
+}
+
+static bool set_upstream(const struct loading *loading, json_t *object, const char *origin)
+{
+    struct config_upstream *upstream =
+        config_upstreams_begin(loading->config, origin, loading->message);
+    const char *name;
+    json_t *value;
+
+    if (upstream == NULL)
+        return false;
+    if (!json_is_object(object))
+        return config_fail_expected(config_key_find("upstreams"), origin, loading->message);
+    json_object_foreach(object, name, value)
+    {
+        const struct config_key *key = config_upstream_key_find(name);
+        const struct config_key *nearest = config_upstream_key_suggest(name);
+        char place[ORIGIN_SIZE + 128];
+
+        snprintf(place, sizeof(place), "%s.%.64s", origin, name);
+        if (key == NULL && nearest != NULL)
+            return config_fail(loading->message, "%s: unknown key; did you mean \"%s\"?", place,
+                               nearest->name);
+        if (key == NULL)
+            return config_fail(loading->message, "%s: unknown key", place);
+        if (!set_value(loading, upstream, key, place, value))
+            return false;
+    }
+    return config_upstreams_end(loading->config, origin, loading->message);
+}
+
+static bool set_upstreams(const struct loading *loading, const json_t *list, const char *origin)
+{
+    size_t index;
+    json_t *object;
+
+    config_upstreams_reset(loading->config);
+    json_array_foreach(list, index, object)
+    {
+        char place[ORIGIN_SIZE + 32];
+
+        snprintf(place, sizeof(place), "%s[%zu]", origin, index);
+        if (!set_upstream(loading, object, place))
             return false;
     }
     return true;
@@ -173,27 +246,13 @@ static bool set_list(const struct loading *loading, const struct config_key *key
 static bool set_from_json(const struct loading *loading, const struct config_key *key,
                           const char *where, const json_t *value)
 {
-    char origin[sizeof(struct place) + NAME_SIZE];
+    char origin[ORIGIN_SIZE];
 
     snprintf(origin, sizeof(origin), "%s: %s", where, key->name);
-    if (key->nullable && json_is_null(value)) {
-        config_value_reset(loading->config, key);
-        return true;
-    }
-    if (key->can_be_off && json_is_false(value))
-        return config_value_set_off(loading->config, key);
-    if (config_type_is_number(key->type) && json_is_integer(value))
-        return config_value_set_number(loading->config, key, json_integer_value(value), origin,
-                                       loading->message);
-    if (key->type == CONFIG_TYPE_BOOL && json_is_boolean(value))
-        return config_value_set_bool(loading->config, key, json_is_true(value));
-    if (key->type == CONFIG_TYPE_LIST && json_is_array(value))
-        return set_list(loading, key, value, origin);
-    if (!config_type_is_number(key->type) && key->type != CONFIG_TYPE_BOOL &&
-        key->type != CONFIG_TYPE_LIST && json_is_string(value))
-        return config_value_set_text(loading->config, key, json_string_value(value), origin,
-                                     loading->message);
-    return config_fail_expected(key, origin, loading->message);
+    if (key->type != CONFIG_TYPE_UPSTREAMS)
+        return set_value(loading, loading->config, key, origin, value);
+    return json_is_array(value) ? set_upstreams(loading, value, origin)
+                                : config_fail_expected(key, origin, loading->message);
 }
 
 static bool set_key(const struct loading *loading, const char *group, const char *name,
@@ -299,18 +358,43 @@ static json_t *json_of_list(const char *list)
     return words;
 }
 
-static json_t *json_of_value(const struct config *config, const struct config_key *key)
+static json_t *json_of_value(const void *values, const struct config_key *key);
+
+static json_t *json_of_upstreams(const struct config *config)
+{
+    json_t *list = json_array();
+    bool done = list != NULL;
+
+    for (unsigned n = 0; done && n < config->upstream_count; n++) {
+        json_t *object = json_object();
+
+        for (size_t i = 0; object != NULL && i < config_upstream_keys_count; i++)
+            done = json_object_set_new(
+                       object, config_upstream_keys[i].name,
+                       json_of_value(&config->upstreams[n], &config_upstream_keys[i])) == 0 &&
+                   done;
+        done = json_array_append_new(list, object) == 0 && done;
+    }
+    if (done)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+static json_t *json_of_value(const void *values, const struct config_key *key)
 {
     const char *text;
 
+    if (key->type == CONFIG_TYPE_UPSTREAMS)
+        return json_of_upstreams(values);
     if (config_type_is_number(key->type)) {
-        int64_t number = config_value_number(config, key);
+        int64_t number = config_value_number(values, key);
 
         return key->nullable && number == key->number ? json_null() : json_integer(number);
     }
     if (key->type == CONFIG_TYPE_BOOL)
-        return json_boolean(config_value_bool(config, key));
-    text = config_value_text(config, key);
+        return json_boolean(config_value_bool(values, key));
+    text = config_value_text(values, key);
     if (key->type == CONFIG_TYPE_LIST)
         return json_of_list(text != NULL ? text : "");
     if (text == NULL && key->can_be_off)

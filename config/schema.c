@@ -511,6 +511,12 @@ const struct config_key config_keys[] = {
      .maximum = BYTES_MAX,
      .meaning = "Maximum disk space of the block cache; 0 leaves a twentieth of the disk, but at "
                 "least 2 GiB, free."},
+    {.name = "upstreams",
+     .argument = "--upstream",
+     .type = CONFIG_TYPE_UPSTREAMS,
+     .offset = PLACE(upstreams),
+     .meaning = "Servers whose repositories this one mirrors, at most 8; the first whose globs "
+                "match is asked. As an argument or a variable: URLs, which are added."},
 };
 
 const size_t config_keys_count = sizeof(config_keys) / sizeof(config_keys[0]);

@@ -13,12 +13,22 @@ bool config_type_is_number(enum config_type type)
     return type == CONFIG_TYPE_COUNT || type == CONFIG_TYPE_BYTES || type == CONFIG_TYPE_SECONDS;
 }
 
+static const struct config_key *find(const struct config_key *keys, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(keys[i].name, name) == 0)
+            return &keys[i];
+    return NULL;
+}
+
 const struct config_key *config_key_find(const char *name)
 {
-    for (size_t i = 0; i < config_keys_count; i++)
-        if (strcmp(config_keys[i].name, name) == 0)
-            return &config_keys[i];
-    return NULL;
+    return find(config_keys, config_keys_count, name);
+}
+
+const struct config_key *config_upstream_key_find(const char *name)
+{
+    return find(config_upstream_keys, config_upstream_keys_count, name);
 }
 
 const struct config_key *config_key_find_argument(const char *argument)
@@ -95,7 +105,8 @@ static size_t edit_distance(const char *a, const char *b)
     return row[width];
 }
 
-const struct config_key *config_key_suggest(const char *name)
+static const struct config_key *suggest(const struct config_key *keys, size_t count,
+                                        const char *name)
 {
     size_t length = strlen(name);
     size_t best = length / 3 + 1; /* a typing error changes at most a third of the name */
@@ -103,13 +114,23 @@ const struct config_key *config_key_suggest(const char *name)
 
     if (length > SUGGEST_MAX)
         return NULL;
-    for (size_t i = 0; i < config_keys_count; i++) {
-        size_t distance = edit_distance(name, config_keys[i].name);
+    for (size_t i = 0; i < count; i++) {
+        size_t distance = edit_distance(name, keys[i].name);
 
         if (distance < best || (distance == best && nearest == NULL)) {
             best = distance;
-            nearest = &config_keys[i];
+            nearest = &keys[i];
         }
     }
     return nearest;
+}
+
+const struct config_key *config_key_suggest(const char *name)
+{
+    return suggest(config_keys, config_keys_count, name);
+}
+
+const struct config_key *config_upstream_key_suggest(const char *name)
+{
+    return suggest(config_upstream_keys, config_upstream_keys_count, name);
 }

@@ -16,35 +16,42 @@ void config_say(struct config_message *message, const char *format, ...)
 /* Reads digits alone, as many as nine. False for another text, or a number above most. */
 bool config_digits_read(const char *text, size_t length, uint32_t most, uint32_t *out_number);
 
+/* In all of these, values is the struct config, or the struct config_upstream, that the key's
+ * offset refers to. */
+
 /* Sets a key to its default. */
-void config_value_reset(struct config *config, const struct config_key *key);
+void config_value_reset(void *values, const struct config_key *key);
 
 /* Set a value of the key's own type. origin is the start of the message: "ztserve.json: listen",
  * "ZTSERVE_LISTEN". */
-bool config_value_set_number(struct config *config, const struct config_key *key, int64_t number,
+bool config_value_set_number(void *values, const struct config_key *key, int64_t number,
                              const char *origin, struct config_message *message);
-bool config_value_set_bool(struct config *config, const struct config_key *key, bool value);
+bool config_value_set_bool(void *values, const struct config_key *key, bool value);
 /* For a text that can be off. Returns true. */
-bool config_value_set_off(struct config *config, const struct config_key *key);
+bool config_value_set_off(void *values, const struct config_key *key);
 /* Appends a word to a list. */
-bool config_value_add_word(struct config *config, const struct config_key *key, const char *word,
+bool config_value_add_word(void *values, const struct config_key *key, const char *word,
                            const char *origin, struct config_message *message);
-/* For text, address, choice, and a list as words with commas between them. */
-bool config_value_set_text(struct config *config, const struct config_key *key, const char *text,
+/* For text, address, choice, and lists and upstreams (their URLs) as words with commas between
+ * them. */
+bool config_value_set_text(void *values, const struct config_key *key, const char *text,
                            const char *origin, struct config_message *message);
 
 /* Parses a value of any type from the text of a variable or argument. */
-bool config_value_read(struct config *config, const struct config_key *key, const char *text,
+bool config_value_read(void *values, const struct config_key *key, const char *text,
                        const char *origin, struct config_message *message);
+
+/* Copies a value of the key. Upstreams keep what reloads (config_upstreams_keep_fixed). */
+void config_value_copy(void *values, const void *from, const struct config_key *key);
 
 /* Says what the key accepts: "must be a whole number from 0 to 1024". Returns false. */
 bool config_fail_expected(const struct config_key *key, const char *origin,
                           struct config_message *message);
 
 /* The current value. */
-int64_t config_value_number(const struct config *config, const struct config_key *key);
-bool config_value_bool(const struct config *config, const struct config_key *key);
+int64_t config_value_number(const void *values, const struct config_key *key);
+bool config_value_bool(const void *values, const struct config_key *key);
 /* Text, address, the word of a choice, or the words of a list; NULL if it is not set. */
-const char *config_value_text(const struct config *config, const struct config_key *key);
+const char *config_value_text(const void *values, const struct config_key *key);
 
 #endif

@@ -123,6 +123,8 @@ const struct command_option serve_options[] = {
      "folder of the models to serve, or s3://bucket/prefix", 0},
     {"--cache-dir", VALUE_FOLDER, false, "DIR", NULL,
      "a bucket's block cache, on a local disk; default cache in the state folder", 0},
+    {"--upstream", VALUE_OTHER, false, "URL", NULL,
+     "mirror the repositories of this server, such as https://huggingface.co; can be repeated", 0},
     {"--listen", VALUE_OTHER, false, "ADDRESS:PORT", NULL,
      "default 127.0.0.1:8080; port 0 picks a free one", 0},
     {"--writable", VALUE_NONE, false, NULL, NULL,

@@ -18,6 +18,7 @@
 #include "commands/settings.h"
 #include "config/bucket.h"
 #include "config/schema.h"
+#include "config/upstreams.h"
 #include "config/value.h"
 #include "http/wire/listener.h"
 #include "serve/confinement.h"
@@ -74,6 +75,8 @@ static bool values_differ(const struct config_key *key, const struct config *a,
     const char *left;
     const char *right;
 
+    if (key->type == CONFIG_TYPE_UPSTREAMS)
+        return config_upstreams_differ(a, b);
     if (key->type == CONFIG_TYPE_BOOL)
         return config_value_bool(a, key) != config_value_bool(b, key);
     if (config_type_is_number(key->type))

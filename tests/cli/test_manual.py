@@ -55,22 +55,23 @@ def test_every_page_is_installed():
 
 
 def keys_of(schema, prefix=""):
-    for name, member in schema["properties"].items():
+    for name, member in schema.get("properties", {}).items():
         if "properties" in member:
             yield from keys_of(member, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", member
+            yield from keys_of(member.get("items", {}), f"{prefix}{name}[].")
 
 
 def test_every_key_is_in_the_manual_with_variable_meaning_and_default():
     schema = json.loads((TOP / "config/ztserve.schema.json").read_text())
     settings = page_text("ztserve.json.5").split(".SH SETTINGS")[1].split(".SH ")[0]
-    shown = {key: (variable, text) for key, variable, text in re.findall(r"^\.TP\n(\S+) \((\w+)\)\n(.*)$", settings, re.MULTILINE)}
+    shown = {key: (variable, text) for key, variable, text in re.findall(r"^\.TP\n(\S+)(?: \((\w+)\))?\n(.*)$", settings, re.MULTILINE)}
     expected = {}
     for key, member in keys_of(schema):
         default = member.get("default")
         text = member["description"] if default in (None, "") else f"{member['description']} Default: {shown_default(default)}."
-        expected[key] = ("ZTSERVE_" + key.upper().replace(".", "_"), text)
+        expected[key] = ("" if "[]" in key else "ZTSERVE_" + key.upper().replace(".", "_"), text)
     assert shown == expected
 
 

@@ -58,6 +58,14 @@ def test_the_configuration_table_has_every_key_with_default_and_meaning():
     assert table == [(key, shown[key], meanings[key]) for key in defaults]
 
 
+def test_the_table_of_upstreams_has_every_key_with_default_and_meaning():
+    keys = json.loads((TOP / "config" / "ztserve.schema.json").read_text())["properties"]["upstreams"]["items"]["properties"]
+    page = (TOP / "docs" / "configuration.md").read_text()
+    table = re.findall(r"^\| `upstreams\[\]\.(\w+)` \| (\S+) \| (.*?)(?: \*Reloads\.\*)? \|$", page, re.MULTILINE)
+    shown = {key: "—" if member.get("default") is None else f"`{json.dumps(member['default']).strip(chr(34))}`" for key, member in keys.items()}
+    assert table == [(key, shown[key], member["description"]) for key, member in keys.items()]
+
+
 def test_the_keys_that_wait_for_a_restart_are_named():
     """Those of the table in config/schema.c that lack the mark."""
     entries = (TOP / "config" / "schema.c").read_text().split("{.name = ")[1:]

@@ -58,7 +58,7 @@ static json_t *expected_default(const struct config_key *key)
         return key->nullable ? json_null() : json_integer(key->number);
     if (key->type == CONFIG_TYPE_BOOL)
         return json_boolean(key->number != 0);
-    if (key->type == CONFIG_TYPE_LIST)
+    if (key->type == CONFIG_TYPE_LIST || key->type == CONFIG_TYPE_UPSTREAMS)
         return json_array();
     if (key->type == CONFIG_TYPE_CHOICE)
         return json_string(key->choices[key->number]);
@@ -69,7 +69,7 @@ static const char *expected_type(const struct config_key *key)
 {
     if (config_type_is_number(key->type))
         return "integer";
-    if (key->type == CONFIG_TYPE_LIST)
+    if (key->type == CONFIG_TYPE_LIST || key->type == CONFIG_TYPE_UPSTREAMS)
         return "array";
     return key->type == CONFIG_TYPE_BOOL ? "boolean" : "string";
 }
@@ -154,6 +154,28 @@ TEST(the_schema_file_agrees_with_the_table)
         count += inside != NULL ? json_object_size(inside) : 1;
     }
     assert_int_equal(count, config_keys_count);
+    json_decref(document);
+}
+
+TEST(the_schema_file_agrees_with_the_table_of_upstreams)
+{
+    json_t *document = load("ztserve.schema.json");
+    json_t *upstreams = json_object_get(json_object_get(document, "properties"), "upstreams");
+    json_t *properties = json_object_get(json_object_get(upstreams, "items"), "properties");
+
+    assert_int_equal(json_integer_value(json_object_get(upstreams, "maxItems")),
+                     CONFIG_UPSTREAMS_MAX);
+    assert_int_equal(json_object_size(properties), config_upstream_keys_count);
+    for (size_t i = 0; i < config_upstream_keys_count; i++) {
+        const struct config_key *key = &config_upstream_keys[i];
+        json_t *property = json_object_get(properties, key->name);
+
+        /* url has no default. */
+        if (strcmp(key->name, "url") != 0)
+            check_schema_of(property, key);
+        if (key->type == CONFIG_TYPE_CHOICE)
+            check_words_of(property, key);
+    }
     json_decref(document);
 }
 
