@@ -31,6 +31,12 @@ struct store_expected {
     struct file_identity identity; /* for STORE_EXPECTS_VERSION */
 };
 
+#define MODEL_NAME_MAX 1024
+/* Size of the path of a model's file: a name, the longest extension and NUL, with room to spare. */
+#define MODEL_PATH_SIZE (MODEL_NAME_MAX + 32)
+/* Size of a sentence that says why something is refused. */
+#define STORE_WHY_SIZE 512
+
 extern const struct store_expected store_expects_anything;
 extern const struct store_expected store_expects_nothing;
 
@@ -209,12 +215,53 @@ struct store_search_ops {
     void (*interrupt)(struct store *store);
 };
 
+/* The size of a commit in hex: of SHA-1 or SHA-256, with NUL. */
+#define STORE_COMMIT_SIZE 65
+
+/* One state of a repository: a folder of which the store knows states other than the current one. */
+struct store_revision {
+    char commit[STORE_COMMIT_SIZE];
+    char folder[MODEL_PATH_SIZE]; /* below which walk and open find its files */
+    bool is_current;
+};
+
+/* What the origin of a file states of its bytes. */
+struct store_stated {
+    bool has_sha256;
+    uint8_t sha256[32];
+    bool has_git_sha1; /* of git's blob */
+    uint8_t git_sha1[20];
+    bool is_verified; /* all bytes are on this machine and agree */
+};
+
+/* Additional operations of a store with mirrored repositories, whose commits another server
+ * names. */
+struct store_revision_ops {
+    /* Finds a revision of a repository: "main", a branch, a tag or a commit. Returns ZT_NOT_FOUND
+     * if it is not a mirrored repository; the caller then goes on as if there were no such
+     * operation. Returns ZT_STALE if the repository has no such revision; ZT_UNAVAILABLE. May
+     * wait. */
+    enum zt_status (*find)(struct store *store, const char *repository, struct zt_text revision,
+                           struct store_revision *out_revision, struct zt_error *error);
+    /* Returns false if the file is not mirrored. Never waits. */
+    bool (*state)(struct store *store, const char *path, const struct file_identity *identity,
+                  struct store_stated *out_stated);
+    /* Returns true if nobody may write to a path, because it belongs to a mirrored repository, and
+     * says so in a sentence. Never waits for another machine. */
+    bool (*refuses)(struct store *store, const char *path, char out_why[STORE_WHY_SIZE]);
+    /* Returns true if bytes of this file were sent within the last hour that turned out to be
+     * wrong, so that a client that resumes a download must get all of it. Never waits. */
+    bool (*was_wrong)(struct store *store, const char *path, const struct file_identity *identity);
+};
+
 struct store {
     const struct store_ops *ops;
-    const struct store_search_ops
-        *search;                          /* NULL: opening a file never waits for another machine */
-    const struct store_claim_ops *claims; /* NULL: writers hold a lock (exclude) */
-    struct staging *staging;              /* NULL: the store accepts no uploads */
+    /* NULL: opening a file never waits for another machine. */
+    const struct store_search_ops *search;
+    const struct store_claim_ops *claims;       /* NULL: writers hold a lock (exclude) */
+    const struct store_revision_ops *revisions; /* NULL: there is only the current state */
+    struct store *inner;     /* the store that a mirror adds to; NULL: this is none */
+    struct staging *staging; /* NULL: the store accepts no uploads */
 };
 
 /* Calls settle if the store has it. */
@@ -242,6 +289,14 @@ static inline bool store_has_locally(const struct store *store, struct zt_text p
 {
     return store->search == NULL ||
            (store->search->has_locally != NULL && store->search->has_locally(store, path));
+}
+
+/* The folder or bucket itself, below any mirror. */
+static inline struct store *store_innermost(struct store *store)
+{
+    while (store->inner != NULL)
+        store = store->inner;
+    return store;
 }
 
 /* Checks whether a folder can be opened as a store. Fails with the same messages as
@@ -273,12 +328,8 @@ bool store_identity_equal(const struct file_identity *a, const struct file_ident
 
 /* --- names --- */
 
-#define MODEL_NAME_MAX 1024
 /* Maximum length of names that may be uploaded. */
 #define MODEL_PLAIN_NAME_MAX 255
-/* Size of the path of a model's file: a name, the longest extension and NUL, with room to spare. */
-#define MODEL_PATH_SIZE (MODEL_NAME_MAX + 32)
-
 /* The result of find_links. */
 struct store_links {
     /* The path up to the last part that is a link; empty if there is none. */
