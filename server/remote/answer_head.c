@@ -16,6 +16,7 @@ void answer_head_clear(struct answer_head *head)
     memset(head, 0, sizeof(*head));
     head->fields.content_length = UINT64_MAX;
     head->fields.upload_offset = UINT64_MAX;
+    head->fields.linked_size = UINT64_MAX;
 }
 
 /* Takes a number below 2^64 - 1, which stands for one that is not stated. */
@@ -47,12 +48,12 @@ static void keep_content_length(struct answer_head *head, struct zt_text value)
         head->fields.content_length = length;
 }
 
-static void keep_upload_offset(struct answer_head *head, struct zt_text value)
+static void keep_number(uint64_t *kept, struct zt_text value)
 {
-    uint64_t offset;
+    uint64_t number;
 
-    if (take_number(&value, &offset) && value.length == 0)
-        head->fields.upload_offset = offset;
+    if (take_number(&value, &number) && value.length == 0)
+        *kept = number;
 }
 
 /* "bytes 0-99/1000". Without a size, or with "*" for the range, it is not what was asked for. */
@@ -111,6 +112,44 @@ static bool is_compression(struct zt_text value)
     return false;
 }
 
+/* A list of fields is one list (RFC 9110 section 5.3). What does not fit must not be taken for
+ * absent: it may name the next page. */
+static void keep_link(struct answer_head *head, struct zt_text value)
+{
+    struct remote_head *fields = &head->fields;
+    const size_t used = strlen(fields->link);
+    const size_t between = used > 0 ? 2 : 0;
+
+    for (size_t i = 0; i < value.length; i++)
+        if ((unsigned char)value.bytes[i] < ' ') {
+            head->is_broken = true;
+            return;
+        }
+    if (value.length + between >= sizeof(fields->link) - used) {
+        fields->is_link_cut = true;
+        return;
+    }
+    memcpy(fields->link + used, ", ", between);
+    memcpy(fields->link + used + between, value.bytes, value.length);
+    fields->link[used + between + value.length] = '\0';
+}
+
+static void keep_hub_field(struct answer_head *head, struct zt_text name, struct zt_text value)
+{
+    struct remote_head *fields = &head->fields;
+
+    if (name_is(name, "x-repo-commit"))
+        keep_text(head, fields->repo_commit, sizeof(fields->repo_commit), value);
+    else if (name_is(name, "x-linked-etag"))
+        keep_text(head, fields->linked_etag, sizeof(fields->linked_etag), value);
+    else if (name_is(name, "x-linked-size"))
+        keep_number(&fields->linked_size, value);
+    else if (name_is(name, "x-error-code"))
+        keep_text(head, fields->error_code, sizeof(fields->error_code), value);
+    else if (name_is(name, "link"))
+        keep_link(head, value);
+}
+
 static void keep_field(struct answer_head *head, struct zt_text name, struct zt_text value)
 {
     struct remote_head *fields = &head->fields;
@@ -142,7 +181,9 @@ static void keep_field(struct answer_head *head, struct zt_text name, struct zt_
     else if (name_is(name, "axis-suggestion"))
         keep_text(head, fields->axis_suggestion, sizeof(fields->axis_suggestion), value);
     else if (name_is(name, "upload-offset"))
-        keep_upload_offset(head, value);
+        keep_number(&fields->upload_offset, value);
+    else
+        keep_hub_field(head, name, value);
 }
 
 /* "HTTP/1.1 206 Partial Content" */

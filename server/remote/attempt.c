@@ -3,10 +3,12 @@
  * the last. */
 #include "remote/attempt.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -40,7 +42,8 @@ struct attempt {
     /* Why the transfer was ended from here. */
     bool is_judged;
     struct attempt_outcome verdict;
-    bool is_enough; /* the rest of an excuse is not wanted */
+    bool is_enough;    /* the rest of an excuse is not wanted */
+    bool is_forbidden; /* an address was farther inside than allowed */
     char message[CURL_ERROR_SIZE];
 };
 
@@ -378,6 +381,48 @@ static int seek_body(void *context, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
+/* --- the address --- */
+
+/* Sees each address before it is connected to, once the name has been looked up. */
+static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct attempt *attempt = context;
+    const struct remote_exchange *exchange = attempt->exchange;
+
+    (void)purpose;
+    if (exchange->reach_most != REACH_ANY &&
+        !request_uses_proxy(&attempt->peer, exchange->origin) &&
+        reach_of_address(&address->addr) > exchange->reach_most) {
+        attempt->is_forbidden = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* Of the connection that was used, perhaps one of an earlier exchange. */
+static enum reach find_reach(const struct attempt *attempt)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } peer;
+    const char *text = NULL;
+
+    memset(&peer, 0, sizeof(peer));
+    if (attempt->peer.system_proxy || request_uses_proxy(&attempt->peer, attempt->exchange->origin))
+        return REACH_ANY;
+    curl_easy_getinfo(attempt->handle, CURLINFO_PRIMARY_IP, &text);
+    if (text == NULL)
+        return REACH_ANY;
+    peer.any.sa_family = strchr(text, ':') != NULL ? AF_INET6 : AF_INET;
+    if (inet_pton(peer.any.sa_family, text,
+                  peer.any.sa_family == AF_INET ? (void *)&peer.v4.sin_addr
+                                                : (void *)&peer.v6.sin6_addr) != 1)
+        return REACH_ANY;
+    return reach_of_address(&peer.any);
+}
+
 /* --- beginning and end --- */
 
 static void set_callbacks(struct attempt *attempt)
@@ -393,6 +438,8 @@ static void set_callbacks(struct attempt *attempt)
     curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, seek_body);
     curl_easy_setopt(handle, CURLOPT_SEEKDATA, attempt);
     curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, attempt->message);
+    curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, attempt);
 }
 
 int64_t attempt_moved_ms(const struct attempt *attempt)
@@ -411,6 +458,7 @@ bool attempt_begin(struct attempt *attempt, struct remote_exchange *exchange, ui
     attempt->moved_bytes = 0;
     attempt->moved_ms = clock_coarse_ms();
     attempt->is_judged = false;
+    attempt->is_forbidden = false;
     attempt->message[0] = '\0';
     exchange->head = attempt->head.fields;
     if (!request_prepare(attempt->handle, &attempt->peer, exchange, fields, limit_ms,
@@ -505,6 +553,10 @@ struct attempt_outcome attempt_end(struct attempt *attempt, CURLcode code)
     struct attempt_outcome outcome;
 
     assert(attempt->exchange != NULL);
+    attempt->exchange->reached = find_reach(attempt);
+    if (code != CURLE_OK && attempt->is_forbidden)
+        judge(attempt, REMOTE_FAILURE_REFUSED, false,
+              "the address is inside a network, where it must not lead");
     if (code == CURLE_WRITE_ERROR && attempt->is_enough)
         code = CURLE_OK;
     if (attempt->is_judged)

@@ -211,6 +211,8 @@ static void judge_answer(struct remote *remote, struct remote_flight *flight)
         pace_halve(&remote->pace, flight->round);
     else
         pace_succeed(&remote->pace);
+    if (retry_means_busy(status) && exchange->busied != NULL)
+        exchange->busied(exchange);
     if (!retry_helps(status)) {
         if (!sign_again(remote, flight))
             end_flight(flight, REMOTE_FAILURE_NONE);
@@ -425,8 +427,13 @@ static void take_arrivals(struct remote *remote)
 {
     struct remote_flight *flight;
 
-    while ((flight = flight_queue_take(&remote->arrivals)) != NULL)
-        flight_queue_add(&remote->queue, flight);
+    while ((flight = flight_queue_take(&remote->arrivals)) != NULL) {
+        flight->due_ms = flight->exchange->not_before_ms;
+        if (flight->due_ms > 0)
+            flight_queue_pause(&remote->queue, flight);
+        else
+            flight_queue_add(&remote->queue, flight);
+    }
 }
 
 static int pause_ms(const struct remote *remote, int64_t now_ms)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "remote/reach.h"
 #include "zt/status.h"
 
 struct remote;
@@ -69,6 +70,7 @@ struct remote_field {
 #define REMOTE_VALUE_SIZE 1100
 /* Addresses with a signature in them are long. */
 #define REMOTE_LOCATION_SIZE 4096
+#define REMOTE_COMMIT_SIZE   72
 
 /* What is remembered of an answer's header; empty texts: absent. */
 struct remote_head {
@@ -89,6 +91,14 @@ struct remote_head {
     char retry_after[64];
     char axis_suggestion[32]; /* of an export of this program's server */
     uint64_t upload_offset;   /* of tus; UINT64_MAX: not told */
+    /* Of a Hub. */
+    char repo_commit[REMOTE_COMMIT_SIZE]; /* x-repo-commit */
+    char linked_etag[256];                /* x-linked-etag: of the file to which this redirects */
+    uint64_t linked_size;                 /* x-linked-size; UINT64_MAX: not told */
+    char error_code[64];                  /* x-error-code */
+    /* All fields Link (RFC 8288), with ", " between them. is_link_cut: one did not fit in. */
+    char link[REMOTE_LOCATION_SIZE];
+    bool is_link_cut;
 };
 
 enum remote_body {
@@ -128,6 +138,14 @@ struct remote_exchange {
     /* Seconds without a byte after which a try is dead; one that moves may take as long as time_ms
      * allows. 0: bodies have to come at the pace of a service nearby. */
     unsigned stall_s;
+    unsigned slow_bytes_s; /* a longer body that is slower for 10 s is dead; 0: 64 KiB/s */
+    int64_t not_before_ms; /* clock_ms: not sent earlier; counts as time_ms; 0: at once */
+    /* Addresses that are farther inside are not connected to. REACH_ANY: no limit. Behind a proxy,
+     * which looks names up itself, only addresses in the origin are judged. */
+    enum reach reach_most;
+    /* Called on the thread when an answer asks for fewer requests (429, 503), before the pause.
+     * Short, never waits. May be NULL. */
+    void (*busied)(struct remote_exchange *exchange);
     bool is_urgent; /* before those that are not, when many wait */
     /* Called on the thread with the number of bytes of the body that are on their way. May be
      * NULL. */
@@ -178,8 +196,9 @@ struct remote_exchange {
     char *answer; /* the body in memory, or NULL */
     size_t answer_length;
     unsigned tried;
-    size_t arrived;               /* bytes of into, if progressed is set */
-    size_t begun;                 /* those that earlier tries brought */
+    size_t arrived;     /* bytes of into, if progressed is set */
+    size_t begun;       /* those that earlier tries brought */
+    enum reach reached; /* the address of the last try; REACH_ANY: unknown, or a proxy's */
     struct remote_flight *flight; /* the thread's */
 };
 

@@ -211,7 +211,8 @@ static void set_limits(CURL *handle, const struct remote_exchange *exchange, uin
     curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)(limit_ms > 0 ? limit_ms : 1));
     if (length < LONG_BODY)
         return;
-    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES_S);
+    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT,
+                     exchange->slow_bytes_s != 0 ? (long)exchange->slow_bytes_s : SLOW_BYTES_S);
     curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, SLOW_S);
 }
 

@@ -27,9 +27,9 @@ struct upstream;
 /* Longer paths of files are left out of lists. */
 #define UPSTREAM_PATH_SIZE 1024
 
-/* Rules of errors (zt_error.rule) with ZT_UNAVAILABLE. Away: nothing to be had now, it may be
- * better later: no connection, a time limit, 429, 5xx, offline. Refused: the upstream answered, and
- * asking again soon does not help: 401, 403, an answer that makes no sense. */
+/* Rules of errors (zt_error.rule) with ZT_UNAVAILABLE. Away: temporary: no connection, a time
+ * limit, 429, 5xx, offline. Refused: the upstream answered, and asking again soon does not help:
+ * 401, 403, an answer that makes no sense. */
 #define UPSTREAM_AWAY    "upstream §away"
 #define UPSTREAM_REFUSED "upstream §refused"
 
@@ -50,8 +50,8 @@ struct upstream_options {
 /* Texts are copied. ZT_ARGUMENT: url, token or globs are not valid; ZT_NO_MEMORY. */
 enum zt_status upstream_new(const struct upstream_options *options, struct upstream **out_upstream,
                             struct zt_error *error);
-/* From now on nothing is asked, and whoever waits gets ZT_UNAVAILABLE as soon as the remote is
- * interrupted, too. */
+/* No request is begun any more. Callers that wait get ZT_UNAVAILABLE once the remote is interrupted
+ * as well. */
 void upstream_interrupt(struct upstream *upstream);
 /* After remote_stop. Takes NULL. */
 void upstream_free(struct upstream *upstream);

@@ -162,3 +162,21 @@ TEST(giant_header_is_refused)
         assert_true(++taken < 3000);
     assert_true(taken > 2800);
 }
+
+TEST(links_are_one_list_and_never_cut_silently)
+{
+    char lines[REMOTE_LOCATION_SIZE + 200] = "HTTP/1.1 200 OK\r\nLink: <a>; rel=\"x\"\r\nLink: ";
+    const size_t start = strlen(lines);
+
+    assert_true(take("HTTP/1.1 302 F\r\nLink: <a>; rel=\"x\"\r\nlink: <b>; rel=\"next\"\r\n"
+                     "X-Linked-Size: 7\r\nX-Linked-ETag: \"e\"\r\nX-Repo-Commit: c\r\n\r\n"));
+    assert_string_equal(head.fields.link, "<a>; rel=\"x\", <b>; rel=\"next\"");
+    assert_false(head.fields.is_link_cut);
+    assert_int_equal(head.fields.linked_size, 7);
+    assert_string_equal(head.fields.linked_etag, "\"e\"");
+    assert_string_equal(head.fields.repo_commit, "c");
+    memset(lines + start, 'v', REMOTE_LOCATION_SIZE);
+    strcpy(lines + start + REMOTE_LOCATION_SIZE, "\r\n\r\n");
+    assert_true(take(lines));
+    assert_true(head.fields.is_link_cut);
+}

@@ -241,3 +241,25 @@ TEST(kept_connection_that_was_closed_is_no_failure)
     remote_stop(remote);
     service_stop(&service);
 }
+
+TEST(address_farther_inside_than_allowed_is_not_connected_to)
+{
+    static const struct step steps[] = {{GOOD, THEN_KEEP, 0, 0}};
+    struct service service;
+    struct remote *remote;
+    struct remote_exchange exchange;
+
+    SERVICE_START(&service, steps);
+    remote = start_remote(2);
+    exchange_with(&exchange, &service);
+    ask_range(&exchange, 20, 29);
+    exchange.reach_most = REACH_PRIVATE;
+    assert_int_equal(remote_run(remote, &exchange), ZT_UNAVAILABLE);
+    assert_int_equal(exchange.failure, REMOTE_FAILURE_REFUSED);
+    assert_int_equal(service.request_count, 0);
+    remote_exchange_free(&exchange);
+    exchange.reach_most = REACH_LOOPBACK;
+    assert_ok(remote_run(remote, &exchange));
+    assert_int_equal(exchange.reached, REACH_LOOPBACK);
+    end_exchange(&exchange, remote, &service);
+}
