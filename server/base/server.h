@@ -33,7 +33,7 @@ struct server {
     struct access *access;
     struct workers *workers;
     /* For jobs that may wait for a remote store: it has many threads, so that waiting jobs do not
-     * occupy all of them. NULL if the store is a folder (server_waiters). */
+     * occupy all of them. NULL if the store is a folder without mirrors (server_waiters). */
     struct workers *waiters;
     struct store *store;
     struct catalog *catalog;

@@ -117,12 +117,13 @@ static bool open_sockets(struct instance *instance, const struct service_sockets
 static bool start_workers(struct instance *instance, char *error, size_t error_size)
 {
     struct server *server = &instance->server;
-    const bool is_remote = config_root_is_bucket(instance->config.root);
+    const bool may_wait =
+        config_root_is_bucket(instance->config.root) || instance->config.upstream_count > 0;
 
     server->workers = workers_start((unsigned)instance->config.workers);
-    if (is_remote)
+    if (may_wait)
         server->waiters = workers_start(WAITERS);
-    if (server->workers != NULL && (!is_remote || server->waiters != NULL))
+    if (server->workers != NULL && (!may_wait || server->waiters != NULL))
         return true;
     snprintf(error, error_size, "cannot start: out of memory or threads");
     return false;

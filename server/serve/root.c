@@ -48,7 +48,8 @@ bool root_withhold(const struct server *server, const struct config *config,
     state_folder_path(config, state);
     snprintf(permit_key, sizeof(permit_key), "%s/%s", state, LFS_KEY_NAME);
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-        if (own[i] != NULL && own[i][0] != '\0' && !store_local_withhold(server->store, own[i]))
+        if (own[i] != NULL && own[i][0] != '\0' &&
+            !store_local_withhold(store_innermost(server->store), own[i]))
             return false;
     return true;
 }
