@@ -13,6 +13,7 @@
 #include "commands/settings.h"
 #include "config/bucket.h"
 #include "http/tls/tls.h"
+#include "serve/upstream_files.h"
 #include "store/store.h"
 
 /* Empties the value of a key if it names what is not here. */
@@ -38,6 +39,12 @@ static bool leave_out_absent(struct config *config)
     };
     bool all = true;
 
+    for (unsigned i = 0; i < config->upstream_count; i++) {
+        struct config_upstream *upstream = &config->upstreams[i];
+
+        all = keep_if_here("upstreams: token_file", upstream->token_file) && all;
+        all = keep_if_here("upstreams: ca", upstream->ca) && all;
+    }
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
         if (!config_root_is_bucket(paths[i].path))
             all = keep_if_here(paths[i].key, paths[i].path) && all;
@@ -73,13 +80,25 @@ static bool check_root(const struct config *config, struct config_message *messa
     return false;
 }
 
+static bool check_upstreams(const struct config *config, struct config_message *message)
+{
+    struct upstream_tokens tokens;
+
+    if (!upstream_tokens_load(config, &tokens, message->text, sizeof(message->text)))
+        return false;
+    upstream_tokens_free(&tokens);
+    upstream_tokens_warn(config);
+    return true;
+}
+
 static bool check_files(const struct config *config, struct config_message *message)
 {
     struct config here = *config;
     const bool is_whole = leave_out_absent(&here);
 
     return check_access(&here, is_whole, message) &&
-           tls_check(&here, message->text, sizeof(message->text)) && check_root(&here, message);
+           tls_check(&here, message->text, sizeof(message->text)) &&
+           check_upstreams(&here, message) && check_root(&here, message);
 }
 
 int command_check_config(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* Collects the allowed places of a configuration: the root, the state folder, and the folders of
- * the files that SIGHUP reads again; for a bucket, also the cache and the files needed to connect.
- * Folders are allowed instead of the files, because a new version of a file usually replaces it by
- * renaming. */
+ * the files that SIGHUP reads again; for a bucket and for upstreams, also the cache and the files
+ * needed to connect. Folders are allowed instead of the files, because a new version of a file
+ * usually replaces it by renaming. */
 #include "serve/confinement.h"
 
 #include <assert.h>
@@ -24,9 +24,9 @@
 #include "store/state_place.h"
 #include "zt/digest.h"
 
-/* The root, the state folder, the cache, two for each of the files; for a bucket, also files for
- * names, certificates and credentials. */
-#define PLACES_MAX 48
+/* The root, the state folder, the cache, two for each of the files; for a bucket and upstreams,
+ * also files for names, certificates and credentials. */
+#define PLACES_MAX 128
 
 struct plan {
     struct sandbox_place places[PLACES_MAX];
@@ -96,17 +96,21 @@ static void add_state(struct plan *plan, const struct config *config)
     add(plan, path, SANDBOX_WRITE, !config->writable || !is_in_root);
 }
 
-/* The number of files that SIGHUP reads again. */
-#define READ_AGAIN 7
+/* The files that SIGHUP reads again: those of the server, then the token files of upstreams. */
+#define READ_AGAIN_OWN 7
+#define READ_AGAIN     (READ_AGAIN_OWN + CONFIG_UPSTREAMS_MAX)
 
 static void files_of(const struct config *config, const char *config_file,
                      const char *out_files[READ_AGAIN])
 {
-    const char *const files[READ_AGAIN] = {
+    const char *const files[READ_AGAIN_OWN] = {
         config_file,     config->auth.tokens,   config->auth.jwks, config->tls.cert,
         config->tls.key, config->tls.client_ca, config->s3.keys};
 
     memcpy(out_files, files, sizeof(files));
+    for (unsigned i = 0; i < CONFIG_UPSTREAMS_MAX; i++)
+        out_files[READ_AGAIN_OWN + i] =
+            i < config->upstream_count ? config->upstreams[i].token_file : NULL;
 }
 
 static void add_credentials(void *plan, const char *file)
@@ -126,7 +130,8 @@ static void add_system_file(void *plan, const char *file)
         add_file(plan, file);
         return;
     }
-    add(plan, file, SANDBOX_FILES, false);
+    if (!has(plan, file))
+        add(plan, file, SANDBOX_FILES, false);
     /* resolv.conf often leads there. */
     if (realpath(file, target) != NULL && strncmp(target, folder, strlen(folder)) != 0)
         add_folder_of(plan, target);
@@ -146,6 +151,22 @@ static void add_bucket(struct plan *plan, const struct config *config)
     credentials_files(add_credentials, plan);
 }
 
+/* Allows the folder of mirrored files, and the files needed to connect to upstreams. Without a
+ * folder, which opening the mirror reports, nothing is kept. */
+static void add_mirror(struct plan *plan, const struct config *config)
+{
+    char folder[STATE_FOLDER_PATH_SIZE];
+
+    mirror_folder_path(config, folder);
+    if (mirror_folder_make(config))
+        add(plan, folder, SANDBOX_WRITE, config->cache.dir[0] != '\0');
+    for (unsigned i = 0; i < config->upstream_count; i++) {
+        const char *ca = config->upstreams[i].ca;
+
+        remote_files(ca[0] != '\0' ? ca : NULL, add_system_file, plan);
+    }
+}
+
 static void add_places(struct plan *plan, const struct config *config, const char *config_file)
 {
     const char *read_again[READ_AGAIN];
@@ -156,6 +177,8 @@ static void add_places(struct plan *plan, const struct config *config, const cha
     else
         add(plan, config->root, config->writable ? SANDBOX_WRITE : SANDBOX_READ, true);
     add_state(plan, config);
+    if (config->upstream_count > 0)
+        add_mirror(plan, config);
     for (size_t i = 0; i < READ_AGAIN; i++)
         add_file(plan, read_again[i]);
     /* The boot id, by which uploads recognise a restart of the system. */
@@ -187,6 +210,12 @@ const char *confinement_forbidden(const struct config *config, const char *confi
     return NULL;
 }
 
+/* Whether the server connects to other machines. */
+static bool asks_others(const struct config *config)
+{
+    return config_root_is_bucket(config->root) || config->upstream_count > 0;
+}
+
 /* Uses the libraries once, because they read their own files on first use. */
 static void use_libraries(const struct config *config)
 {
@@ -197,15 +226,19 @@ static void use_libraries(const struct config *config)
         zt_hasher_free(hasher);
     (void)processors_count();
     tzset();
-    /* A failure will recur when the bucket is connected to. */
-    if (config_root_is_bucket(config->root))
+    /* A failure will recur when the bucket or the upstream is connected to. */
+    if (asks_others(config))
         (void)remote_prepare(&error);
 }
 
 void confinement_renew(const struct config *config)
 {
-    if (config->sandbox && (config->auth.tokens[0] != '\0' || config->tls.key[0] != '\0' ||
-                            config->s3.keys[0] != '\0'))
+    bool has_secrets =
+        config->auth.tokens[0] != '\0' || config->tls.key[0] != '\0' || config->s3.keys[0] != '\0';
+
+    for (unsigned i = 0; i < config->upstream_count; i++)
+        has_secrets = has_secrets || config->upstreams[i].token_file[0] != '\0';
+    if (config->sandbox && has_secrets)
         sandbox_hide_memory();
 }
 
@@ -224,7 +257,7 @@ void confinement_begin(const struct config *config, const char *config_file)
         use_libraries(config);
         add_places(plan, config, config_file);
         confinement_renew(config);
-        sandbox_enter(plan->places, plan->count, config_root_is_bucket(config->root), report);
+        sandbox_enter(plan->places, plan->count, asks_others(config), report);
         log_write(report->complete ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "confined: %s", report->text);
     } else {
         log_write(LOG_LEVEL_WARN, "not confined: out of memory");

@@ -39,6 +39,7 @@
 #include "serve/confinement.h"
 #include "serve/idle_memory.h"
 #include "serve/root.h"
+#include "serve/upstream_files.h"
 #include "store/staging.h"
 #include "store/store.h"
 #include "upload/shared/kept_uploads.h"
@@ -60,6 +61,7 @@ struct instance {
     struct listener listener;    /* sockets that a loop has taken over are -1 */
     struct listener s3_listener; /* the same for s3.listen; count 0: none */
     struct idle_memory *idle;
+    struct upstream_tokens tokens; /* until the mirror is open */
 };
 
 static unsigned worker_count(const struct config *config)
@@ -218,7 +220,8 @@ static bool start_loops(struct instance *instance, char *error, size_t error_siz
 static bool load_files(struct instance *instance, char *error, size_t error_size)
 {
     instance->server.access = access_load(&instance->config, error, error_size);
-    return instance->server.access != NULL && start_tls(instance, error, error_size);
+    return instance->server.access != NULL && start_tls(instance, error, error_size) &&
+           upstream_tokens_load(&instance->config, &instance->tokens, error, error_size);
 }
 
 struct instance *instance_start(const struct config *config, const char *config_file,
@@ -244,16 +247,19 @@ struct instance *instance_start(const struct config *config, const char *config_
     }
     choose_shards(&instance->server);
     access_warn(instance->server.access, NULL, config);
+    upstream_tokens_warn(config);
     /* No thread exists yet, and everything outside the allowed places is already open. */
     confinement_begin(&instance->config, config_file);
     zt_source_allow_mapped();
     zt_model_set_memory_limit((uint64_t)config->limits.manifest_bytes);
     if (!start_workers(instance, error, error_size) ||
         !root_open_bucket(&instance->server, error, error_size) ||
+        !root_open_mirror(&instance->server, &instance->tokens, error, error_size) ||
         !start_parts(instance, error, error_size) || !start_loops(instance, error, error_size)) {
         instance_stop(instance);
         return NULL;
     }
+    upstream_tokens_free(&instance->tokens);
     changes = catalog_watch(instance->server.catalog);
     if (changes < 0 || loop_watch(instance->server.loops[0], changes, catalog_read_changes,
                                   instance->server.catalog) != 0)
@@ -322,6 +328,7 @@ struct reloaded {
     struct access *access;
     struct lease **leases;   /* one for each loop */
     struct tls_version *tls; /* NULL without TLS */
+    struct upstream_tokens tokens;
 };
 
 static void discard(struct reloaded *reloaded, unsigned loop_count)
@@ -332,6 +339,7 @@ static void discard(struct reloaded *reloaded, unsigned loop_count)
     free(reloaded->leases);
     access_release(reloaded->access);
     tls_release(reloaded->tls);
+    upstream_tokens_free(&reloaded->tokens);
 }
 
 static bool make_leases(struct reloaded *reloaded, unsigned loop_count, char *error,
@@ -374,7 +382,7 @@ static bool choose_effective(const struct instance *instance, const struct confi
 }
 
 /* Does everything that can fail. If it returns false, all results have been freed. */
-static bool prepare_reload(const struct instance *instance, const struct config *wanted,
+static bool prepare_reload(struct instance *instance, const struct config *wanted,
                            struct reloaded *out_reloaded, char *error, size_t error_size)
 {
     const unsigned loop_count = instance->server.loop_count;
@@ -386,11 +394,14 @@ static bool prepare_reload(const struct instance *instance, const struct config 
         reloaded.tls = tls_load(wanted, error, error_size);
         made = reloaded.tls != NULL;
     }
+    made = made && upstream_tokens_load(wanted, &reloaded.tokens, error, error_size);
     /* Withheld before any of these files is used. */
     if (made && !root_withhold(&instance->server, wanted, NULL)) {
         snprintf(error, error_size, "the settings have named too many files since the start");
         made = false;
     }
+    /* The last step that can fail: a token that is refused leaves everything else as it was. */
+    made = made && root_reload_mirror(&instance->server, &reloaded.tokens, error, error_size);
     if (made) {
         *out_reloaded = reloaded;
         return true;
@@ -421,6 +432,7 @@ static void put_in_force(struct instance *instance, const struct config *wanted,
     struct server *server = &instance->server;
 
     put_numbers_in_force(instance, wanted);
+    upstream_tokens_free(&reloaded->tokens);
     for (unsigned i = 0; i < server->loop_count; i++)
         loop_set_lease(server->loops[i], reloaded->leases[i]);
     free(reloaded->leases);
@@ -441,6 +453,7 @@ bool instance_reload(struct instance *instance, const struct config *wanted, cha
         !prepare_reload(instance, &effective, &reloaded, error, error_size))
         return false;
     access_warn(reloaded.access, instance->server.access, &effective);
+    upstream_tokens_warn(&effective);
     put_in_force(instance, &effective, &reloaded);
     confinement_renew(&effective);
     return true;
@@ -559,6 +572,7 @@ void instance_stop(struct instance *instance)
     free_parts(server);
     access_release(server->access);
     tls_free(server->tls);
+    upstream_tokens_free(&instance->tokens);
     free(server->loops);
     close_sockets(&instance->listener);
     close_sockets(&instance->s3_listener);

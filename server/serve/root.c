@@ -1,12 +1,15 @@
-/* Opens the root, and logs what is known about a bucket. */
+/* Opens the root and the mirror, and logs what is known about them. */
 #include "serve/root.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "config/bucket.h"
 #include "disk/disk_space.h"
 #include "hub/write/lfs_key.h"
+#include "store/mirror/mirror.h"
 #include "store/s3_write/s3_open.h"
 #include "store/state_place.h"
 
@@ -33,23 +36,33 @@ static bool report_error(enum zt_status status, const struct zt_error *failure, 
     return status == ZT_OK;
 }
 
+static bool withhold(struct store *folder, const char *path)
+{
+    return path == NULL || path[0] == '\0' || store_local_withhold(folder, path);
+}
+
 bool root_withhold(const struct server *server, const struct config *config,
                    const char *config_file)
 {
     char state[STATE_FOLDER_PATH_SIZE];
+    char mirror[STATE_FOLDER_PATH_SIZE];
     char permit_key[STATE_FOLDER_PATH_SIZE + sizeof("/" LFS_KEY_NAME)];
     const char *const own[] = {
         config_file,      config->auth.tokens,   config->auth.jwks, config->tls.key,
         config->tls.cert, config->tls.client_ca, config->s3.keys,   state,
         permit_key};
+    struct store *folder = store_innermost(server->store);
 
     if (config_root_is_bucket(config->root))
         return true;
     state_folder_path(config, state);
+    mirror_folder_path(config, mirror);
+    for (unsigned i = 0; i < config->upstream_count; i++)
+        if (!withhold(folder, config->upstreams[i].token_file) || !withhold(folder, mirror))
+            return false;
     snprintf(permit_key, sizeof(permit_key), "%s/%s", state, LFS_KEY_NAME);
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-        if (own[i] != NULL && own[i][0] != '\0' &&
-            !store_local_withhold(store_innermost(server->store), own[i]))
+        if (!withhold(folder, own[i]))
             return false;
     return true;
 }
@@ -69,6 +82,50 @@ bool root_open_folder(struct server *server, const char *config_file, char *erro
     if (status == ZT_OK && !root_withhold(server, config, config_file))
         status = zt_fail_memory(&failure, "the store");
     return report_error(status, &failure, error, error_size);
+}
+
+bool root_open_mirror(struct server *server, const struct upstream_tokens *tokens, char *error,
+                      size_t error_size)
+{
+    const struct config *config = server->config;
+    char folder[STATE_FOLDER_PATH_SIZE];
+    const struct mirror_options options = {
+        .config = config,
+        .folder = folder,
+        .workers = server->workers,
+        .waiters = server->waiters,
+        .reserve_bytes = root_reserve_bytes(config),
+        .tokens = (const char *const *)tokens->tokens,
+    };
+    struct zt_error failure;
+    struct store *mirror;
+
+    if (config->upstream_count == 0)
+        return true;
+    mirror_folder_path(config, folder);
+    if (!mirror_folder_make(config))
+        log_write(LOG_LEVEL_WARN, "mirrored files will not be kept: %s: %s", folder,
+                  strerrordesc_np(errno));
+    if (!report_error(mirror_open(server->store, &options, &mirror, &failure), &failure, error,
+                      error_size))
+        return false;
+    server->store = mirror;
+    for (unsigned i = 0; i < config->upstream_count; i++)
+        log_write(LOG_LEVEL_INFO, "mirroring %s in %s%s", config->upstreams[i].url, folder,
+                  config_flag(&config->upstreams[i].offline) ? ", offline" : "");
+    return true;
+}
+
+bool root_reload_mirror(struct server *server, const struct upstream_tokens *tokens, char *error,
+                        size_t error_size)
+{
+    struct zt_error failure;
+
+    for (unsigned i = 0; i < server->config->upstream_count; i++)
+        if (!report_error(mirror_set_token(server->store, i, tokens->tokens[i], &failure), &failure,
+                          error, error_size))
+            return false;
+    return true;
 }
 
 static void log_bucket(const struct config *config, const char *cache, struct store *store)

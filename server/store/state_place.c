@@ -13,6 +13,7 @@
 
 #define DEFAULT_FOLDER ".ztserve"
 #define CACHE_FOLDER   "cache"
+#define MIRROR_FOLDER  "mirror"
 #define SYSTEM_PLACE   "/var/lib"
 /* A bucket's name and the parts of its prefix; longer ones are cut. */
 #define BUCKET_FOLDER_SIZE 201
@@ -140,18 +141,48 @@ void cache_folder_path(const struct config *config, char out_path[STATE_FOLDER_P
     snprintf(out_path, STATE_FOLDER_PATH_SIZE, "%.*s/%s", CONFIG_TEXT_SIZE, state, CACHE_FOLDER);
 }
 
-bool cache_folder_make(const struct config *config)
+/* Makes a folder in the state folder if is_in_state, else anywhere. */
+static bool make_folder(const struct config *config, const char *path, bool is_in_state)
 {
-    char path[STATE_FOLDER_PATH_SIZE];
-    int folder = config->cache.dir[0] == '\0' ? state_folder_open(config) : -1;
+    int folder = is_in_state ? state_folder_open(config) : -1;
 
     if (folder >= 0)
         close(folder);
-    cache_folder_path(config, path);
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return false;
     folder = open_folder(path, 0);
     if (folder >= 0)
         close(folder);
     return folder >= 0;
+}
+
+bool cache_folder_make(const struct config *config)
+{
+    char path[STATE_FOLDER_PATH_SIZE];
+
+    cache_folder_path(config, path);
+    return make_folder(config, path, config->cache.dir[0] == '\0');
+}
+
+void mirror_folder_path(const struct config *config, char out_path[STATE_FOLDER_PATH_SIZE])
+{
+    char above[STATE_FOLDER_PATH_SIZE];
+
+    static_assert(CONFIG_TEXT_SIZE + sizeof(MIRROR_FOLDER) + 1 <= STATE_FOLDER_PATH_SIZE,
+                  "the path fits");
+    if (config->cache.dir[0] != '\0')
+        snprintf(above, sizeof(above), "%s", config->cache.dir);
+    else
+        state_folder_path(config, above);
+    snprintf(out_path, STATE_FOLDER_PATH_SIZE, "%.*s/%s", CONFIG_TEXT_SIZE, above, MIRROR_FOLDER);
+}
+
+bool mirror_folder_make(const struct config *config)
+{
+    char path[STATE_FOLDER_PATH_SIZE];
+
+    if (config->cache.dir[0] != '\0' && mkdir(config->cache.dir, 0700) != 0 && errno != EEXIST)
+        return false;
+    mirror_folder_path(config, path);
+    return make_folder(config, path, config->cache.dir[0] == '\0');
 }

@@ -1,5 +1,5 @@
 /* Finds the state folder, which keeps data between runs (state.dir, by default .ztserve in a root
- * that is a folder), and a bucket's cache. */
+ * that is a folder), a bucket's cache, and the folder of mirrored files. */
 #ifndef STORE_STATE_PLACE_H
 #define STORE_STATE_PLACE_H
 
@@ -24,5 +24,12 @@ void cache_folder_path(const struct config *config, char out_path[STATE_FOLDER_P
 /* Makes the cache's folder if necessary. Returns false with errno if it is not a folder that can be
  * written to. */
 bool cache_folder_make(const struct config *config);
+
+/* Writes the path of the folder of mirrored files: "mirror" in cache.dir or in the state
+ * folder. */
+void mirror_folder_path(const struct config *config, char out_path[STATE_FOLDER_PATH_SIZE]);
+
+/* Makes that folder if necessary. Returns false with errno if it cannot be written to. */
+bool mirror_folder_make(const struct config *config);
 
 #endif

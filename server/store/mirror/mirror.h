@@ -1,0 +1,57 @@
+/* A mirror: a store that adds the repositories of upstreams to those of another store. */
+#ifndef STORE_MIRROR_MIRROR_H
+#define STORE_MIRROR_MIRROR_H
+
+#include "config/config.h"
+#include "store/store.h"
+#include "upstream/upstream.h"
+
+struct mirror_prefetches;
+struct workers;
+
+struct mirror_options {
+    /* Borrowed, with all its upstreams. What reloads is read each time, or in reconfigure. */
+    const struct config *config;
+    const char *folder; /* exists; one process uses it at a time */
+    struct workers *workers;
+    struct workers *waiters; /* for jobs that may wait for another machine */
+    uint64_t reserve_bytes;
+    const char *const *tokens; /* one for each upstream, or NULL; copied */
+};
+
+/* Wraps a store, which is closed with the mirror, but remains the caller's on failure. An upstream
+ * that is away is not an error. Call it after the sandbox, because it starts threads. Returns
+ * ZT_ARGUMENT or ZT_IO, with a one-line message for the user at the command line. */
+enum zt_status mirror_open(struct store *inner, const struct mirror_options *options,
+                           struct store **out_store, struct zt_error *error);
+
+/* Returns true if a store is a mirror. The functions below are for mirrors; index counts the
+ * configuration's upstreams. */
+bool mirror_is(const struct store *store);
+
+/* Changes the token of an upstream, at a reload; NULL: none. ZT_ARGUMENT: it is not valid, and the
+ * old one stays. */
+enum zt_status mirror_set_token(struct store *store, unsigned index, const char *token,
+                                struct zt_error *error);
+
+/* Returns true if the upstream's globs match a repository. */
+bool mirror_matches(const struct store *store, unsigned index, struct zt_text repository);
+
+struct mirror_report {
+    struct upstream_report upstream;
+    uint64_t cache_used_bytes;
+    uint64_t cache_limit_bytes;
+    uint64_t repositories; /* known here */
+    uint64_t hits;         /* files that were opened and were here, as a whole */
+    uint64_t misses;       /* files that were opened and were not */
+    uint64_t saved_bytes;  /* read from files by clients without being fetched for them */
+    uint64_t wrong_files;  /* files whose digest differed */
+};
+
+/* Never waits. Any thread. */
+void mirror_report(struct store *store, unsigned index, struct mirror_report *out_report);
+
+/* The prefetches of one upstream; they live as long as the store. */
+struct mirror_prefetches *mirror_prefetches_of(struct store *store, unsigned index);
+
+#endif
