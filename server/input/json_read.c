@@ -7,21 +7,32 @@
 /* Every number up to here is exact as a double. */
 #define NUMBER_MAX ((int64_t)1 << 53)
 
-struct json_t *json_object_read(struct zt_text text, struct json_mistake *out_mistake)
+static json_t *read_value(struct zt_text text, json_type type, const char *otherwise,
+                          struct json_mistake *out_mistake)
 {
     json_error_t error = {.line = 0};
     json_t *value = json_loadb(text.bytes, text.length, JSON_REJECT_DUPLICATES, &error);
 
-    if (json_is_object(value))
+    if (value != NULL && json_typeof(value) == type)
         return value;
     if (out_mistake != NULL) {
         out_mistake->line = value == NULL ? error.line : 0;
         out_mistake->column = error.column;
         snprintf(out_mistake->why, sizeof(out_mistake->why), "%s",
-                 value == NULL ? error.text : "not an object");
+                 value == NULL ? error.text : otherwise);
     }
     json_decref(value);
     return NULL;
+}
+
+struct json_t *json_object_read(struct zt_text text, struct json_mistake *out_mistake)
+{
+    return read_value(text, JSON_OBJECT, "not an object", out_mistake);
+}
+
+struct json_t *json_list_read(struct zt_text text, struct json_mistake *out_mistake)
+{
+    return read_value(text, JSON_ARRAY, "not a list", out_mistake);
 }
 
 void json_object_free(struct json_t *object)

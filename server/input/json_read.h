@@ -24,6 +24,9 @@ struct json_mistake {
 struct json_t *json_object_read(struct zt_text text, struct json_mistake *out_mistake);
 void json_object_free(struct json_t *object);
 
+/* The same for a text that is a list. */
+struct json_t *json_list_read(struct zt_text text, struct json_mistake *out_mistake);
+
 /* Texts are borrowed from the object, and a NUL follows them. */
 enum json_member json_member_text(const struct json_t *object, const char *name,
                                   struct zt_text *out_text);

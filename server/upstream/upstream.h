@@ -85,10 +85,9 @@ struct upstream_file {
 struct upstream_listing {
     char commit[UPSTREAM_COMMIT_SIZE];
     size_t count;
-    struct upstream_file *files; /* sorted bytewise by path */
-    size_t left_out;             /* hidden files, and names that are too long */
-    uint64_t references;         /* upstream.c's, as all that follows */
-    char *paths;
+    struct upstream_file *files;   /* sorted bytewise by path */
+    size_t left_out;               /* hidden files, and names that are too long */
+    struct listing_memory *memory; /* listing.c's */
 };
 
 /* Frees a reference. Takes NULL. Any thread. */

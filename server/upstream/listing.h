@@ -1,0 +1,41 @@
+/* Reads the pages of a commit's list of files. They come from a server that may be hostile. */
+#ifndef UPSTREAM_LISTING_H
+#define UPSTREAM_LISTING_H
+
+#include "upstream/upstream.h"
+
+/* Limits of one list. */
+#define LISTING_FILES_MOST   ((size_t)200000)
+#define LISTING_ENTRIES_MOST ((size_t)400000) /* with folders */
+#define LISTING_PAGES_MOST   2000u
+#define LISTING_BYTES_MOST   ((size_t)64 << 20)
+/* Of one page: it is parsed as a whole, into many times its bytes. */
+#define LISTING_PAGE_MOST ((size_t)8 << 20)
+/* No service keeps a larger file; the cache does not either. */
+#define LISTING_FILE_MOST CACHE_FILE_BYTES_MOST
+
+struct listing_builder;
+
+/* kind says what a file's oid means. NULL without memory. */
+struct listing_builder *listing_begin(enum upstream_kind kind);
+/* Takes the JSON of one page. ZT_UNAVAILABLE: it makes no sense, and the whole list with it;
+ * ZT_LIMIT; ZT_NO_MEMORY. */
+enum zt_status listing_add_page(struct listing_builder *builder, struct zt_text json,
+                                struct zt_error *error);
+/* After the last page. Frees the builder in any case. The same errors. */
+enum zt_status listing_end(struct listing_builder *builder, const char *commit,
+                           struct upstream_listing **out_listing, struct zt_error *error);
+/* Frees a builder that listing_end has not got. Takes NULL. */
+void listing_drop(struct listing_builder *builder);
+
+/* One more reference. */
+struct upstream_listing *upstream_listing_hold(struct upstream_listing *listing);
+
+/* Returns true if a text is a commit in hex. */
+bool listing_is_commit(struct zt_text text);
+
+/* Reads what a Hub says of a repository at a revision. ZT_UNAVAILABLE: it makes no sense. */
+enum zt_status listing_read_commit(struct zt_text json, char out_commit[UPSTREAM_COMMIT_SIZE],
+                                   int64_t *out_modified_ns, struct zt_error *error);
+
+#endif
