@@ -284,6 +284,104 @@ enum zt_status pinned_read(struct pinned *out_part, const struct answer *answer,
     return ZT_OK;
 }
 
+enum zt_status pinned_take_arrived(struct pinned *out_part, const struct answer *answer,
+                                   struct place from, uint64_t most, struct zt_error *error)
+{
+    const struct segment *segment = place_segment(&from, answer);
+    const uint64_t left = segment->length - from.within;
+    const size_t room = (size_t)(left < most ? left : most);
+    struct pinned part = {.pin_count = 0};
+    const struct zt_slice *slice;
+    struct zt_source *origin = segment_origin(segment, &slice);
+    size_t length;
+
+    assert(origin != NULL && slice == NULL && room > 0);
+    part.bytes = malloc(room);
+    part.answer.segments = calloc(1, sizeof(*part.answer.segments));
+    if (part.bytes == NULL || part.answer.segments == NULL) {
+        pinned_release(&part);
+        return no_memory(error);
+    }
+    length = zt_source_take_arrived(origin, segment->offset + from.within, part.bytes, room);
+    if (length == 0) {
+        pinned_release(&part);
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, segment->offset, "the bytes have not arrived");
+    }
+    part.answer.segments[0] =
+        (struct segment){.kind = SEGMENT_MEMORY, .length = length, .bytes = part.bytes};
+    part.answer.segment_count = 1;
+    part.answer.content_length = length;
+    *out_part = part;
+    return ZT_OK;
+}
+
+/* --- asking --- */
+
+/* Returns how many bytes of a piece of a segment may be given to a client. */
+static uint64_t pass(const struct segment *segment, uint64_t within, uint64_t length)
+{
+    const struct zt_slice *slice;
+    struct zt_source *origin = segment_origin(segment, &slice);
+    struct zt_slice_run span;
+    uint64_t passed;
+
+    if (!is_remote(segment))
+        return length;
+    span = span_of(segment, within, length);
+    passed = zt_source_pass(origin, span.offset, span.length);
+    if (slice == NULL)
+        return passed;
+    return passed == span.length ? length : 0;
+}
+
+uint64_t answer_pass(const struct answer *answer, struct place from, uint64_t most)
+{
+    uint64_t passed = 0;
+
+    for (unsigned i = 0; i < SEGMENTS_MOST && most > 0 && from.segment < answer->segment_count;
+         i++) {
+        const uint64_t piece = share(answer, &from, most);
+        const uint64_t length = pass(place_segment(&from, answer), from.within, piece);
+
+        passed += length;
+        if (length < piece)
+            break;
+        most -= piece;
+        place_advance(&from, answer, piece);
+    }
+    return passed;
+}
+
+bool answer_can_await(const struct answer *answer, struct place from)
+{
+    const struct zt_slice *slice;
+    const struct zt_source *origin = segment_origin(place_segment(&from, answer), &slice);
+
+    if (origin == NULL || !zt_source_is_remote(origin))
+        return true;
+    return slice == NULL && zt_source_can_await(origin);
+}
+
+void answer_await(const struct answer *answer, struct place from, uint64_t length, uint64_t least,
+                  struct zt_source_waiter *waiter)
+{
+    const struct segment *segment = place_segment(&from, answer);
+    const struct zt_slice_run span = span_of(segment, from.within, share(answer, &from, length));
+    const struct zt_slice *slice;
+    struct zt_source *origin = segment_origin(segment, &slice);
+    uint64_t passed;
+
+    assert(is_remote(segment) && span.length > 0 && least > 0);
+    /* A slice needs all of its span. */
+    if (slice != NULL || least > span.length)
+        least = span.length;
+    passed = zt_source_pass(origin, span.offset, span.length);
+    if (passed < least)
+        zt_source_await(origin, span.offset + passed, span.length - passed, 1, waiter);
+    else
+        zt_source_await(origin, span.offset, span.length, least, waiter);
+}
+
 void pinned_release(struct pinned *part)
 {
     for (size_t i = 0; i < part->slice_count; i++)

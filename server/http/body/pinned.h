@@ -38,6 +38,25 @@ enum zt_status pinned_take(struct pinned *out_part, const struct answer *answer,
 enum zt_status pinned_read(struct pinned *out_part, const struct answer *answer, struct place from,
                            uint64_t most, struct zt_error *error);
 
+/* Copies bytes that have arrived at a place and are not kept yet, at most `most`, all of one
+ * segment. Never waits. Fails with ZT_UNAVAILABLE if there are none, or ZT_NO_MEMORY. */
+enum zt_status pinned_take_arrived(struct pinned *out_part, const struct answer *answer,
+                                   struct place from, uint64_t most, struct zt_error *error);
+
+/* Returns how many of the next `most` bytes may be given to the client now, and notes that they are
+ * (zt_source_pass). Never waits. */
+uint64_t answer_pass(const struct answer *answer, struct place from, uint64_t most);
+
+/* Returns true if the bytes at a place need no thread that waits: they are local, or answer_await
+ * and pinned_take_arrived bring them. */
+bool answer_can_await(const struct answer *answer, struct place from);
+
+/* Wakes the waiter once the next `least` bytes, of one segment, have arrived and may be given to the
+ * client, or never will. It may wake earlier, so look again. Fetches the next `length` bytes. Never
+ * waits. */
+void answer_await(const struct answer *answer, struct place from, uint64_t length, uint64_t least,
+                  struct zt_source_waiter *waiter);
+
 /* Releases the part's pins and memory, and clears it. */
 void pinned_release(struct pinned *part);
 

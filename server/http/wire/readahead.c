@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,8 @@
 /* How many remote bytes to fetch ahead of the read position: at first, and at most. */
 #define AHEAD_FIRST ((uint64_t)8 << 20)
 #define AHEAD_MOST  ((uint64_t)64 << 20)
+/* A store keeps bytes in blocks of this length. */
+#define BLOCK_BYTES ((uint64_t)1 << 20)
 
 enum window_state {
     WINDOW_EMPTY,
@@ -58,6 +61,10 @@ struct window {
     size_t length;
     uint64_t advised; /* how many bytes from there on should be in transit */
     struct zt_error error;
+    /* Called when the window's bytes can be read without waiting for a store; the other job carries
+     * the call to the loop. */
+    struct zt_source_waiter waiter;
+    struct job call;
 };
 
 struct readahead {
@@ -193,6 +200,15 @@ static void advise(const struct window *window)
         answer_advise(window->ahead->answer, window->from, window->advised);
 }
 
+/* The remote source that has the byte at a place; NULL for other bytes, and for slices. */
+static struct zt_source *remote_origin(const struct readahead *ahead, const struct place *place)
+{
+    const struct zt_slice *slice;
+    struct zt_source *origin = segment_origin(place_segment(place, ahead->answer), &slice);
+
+    return origin != NULL && slice == NULL && zt_source_is_remote(origin) ? origin : NULL;
+}
+
 /* Fills a window; runs on a worker. */
 static void fill(struct job *job)
 {
@@ -278,13 +294,55 @@ static size_t due_size(struct readahead *ahead, uint64_t run, size_t unit)
     return due;
 }
 
+static void wake(struct zt_source_waiter *waiter)
+{
+    struct window *window = (struct window *)((char *)waiter - offsetof(struct window, waiter));
+
+    mailbox_put(window->call.mailbox, &window->call.mail);
+}
+
+/* Bytes of a store occupy no thread until they have arrived and may be given to the client. */
+static void fill_or_await(struct window *window)
+{
+    struct readahead *ahead = window->ahead;
+    struct zt_source *remote = remote_origin(ahead, &window->from);
+
+    assert(window->state == WINDOW_FILLING && window->length > 0);
+    if (remote != NULL && zt_source_can_await(remote)) {
+        advise(window);
+        answer_await(ahead->answer, window->from, window->length, window->length, &window->waiter);
+    } else
+        fill_or_await(window);
+}
+
+/* How many bytes of a run a window may take at once. At least one; the first may be held back. */
+static size_t window_length(const struct readahead *ahead, const struct window *window,
+                            uint64_t run)
+{
+    const struct segment *segment = place_segment(&ahead->begun, ahead->answer);
+    uint64_t length = run < window->capacity ? run : window->capacity;
+    uint64_t passed;
+
+    assert(window->capacity > 0 && run > 0);
+    if (remote_origin(ahead, &ahead->begun) != NULL) {
+        const uint64_t offset = segment->offset + ahead->begun.within;
+        const uint64_t in_block = BLOCK_BYTES - offset % BLOCK_BYTES;
+
+        if (length > segment->length - ahead->begun.within)
+            length = segment->length - ahead->begun.within;
+        length = length < in_block ? length : in_block;
+    }
+    passed = answer_pass(ahead->answer, ahead->begun, length);
+    return passed > 0 ? (size_t)passed : (size_t)length;
+}
+
 static void begin_fill(struct readahead *ahead, struct window *window, uint64_t run)
 {
     assert(window->state == WINDOW_EMPTY && window->capacity > 0);
     window->advised = ahead->advised;
     ahead->advised = ahead->advised * 2 < AHEAD_MOST ? ahead->advised * 2 : AHEAD_MOST;
     window->from = ahead->begun;
-    window->length = run < window->capacity ? (size_t)run : window->capacity;
+    window->length = window_length(ahead, window, run);
     window->state = WINDOW_FILLING;
     ahead->filling++;
     place_advance(&ahead->begun, ahead->answer, window->length);
@@ -381,6 +439,22 @@ static void on_filled(struct job *job)
     }
 }
 
+/* Runs on the loop when the window's bytes have arrived, or cannot be had. */
+static void on_called(struct job *job)
+{
+    struct window *window = (struct window *)((char *)job - offsetof(struct window, call));
+    struct readahead *ahead = window->ahead;
+
+    assert(window->state == WINDOW_FILLING);
+    window->error = window->waiter.error;
+    if (window->error.status != ZT_OK || atomic_load(&ahead->cancelled))
+        on_filled(&window->job);
+    else if (answer_pass(ahead->answer, window->from, window->length) < window->length)
+        fill_or_await(window);
+    else
+        workers_submit(server_waiters(ahead->request->server), &window->job);
+}
+
 /* --- for the sender --- */
 
 static void init_windows(struct readahead *ahead)
@@ -395,6 +469,8 @@ static void init_windows(struct readahead *ahead)
                                    .done = on_filled,
                                    .mailbox = request->mailbox,
                                    .client = request_client_key(request)};
+        window->call = (struct job){.done = on_called, .mailbox = request->mailbox};
+        window->waiter.wake = wake;
         zt_error_clear(&window->error);
     }
 }

@@ -1,12 +1,18 @@
 /* The first part is small, so that the first byte is sent soon; each further part is twice as
- * large, up to the largest piece that a store sends. A job runs only while the request waits for
- * it, or while bulk.c sends; bulk.c waits for the job before it lets the request end. */
+ * large, up to the largest piece that a store sends.
+ *
+ * An answer that is streamed takes its bytes as they arrive, and is called back for more: however
+ * many clients wait for a slow store, they occupy no thread. Only answers that are sent whole, and
+ * slices, wait for their bytes in a job. bulk.c waits for the job, or the call, before it lets the
+ * request end. */
 #include "http/wire/remote_body.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/server.h"
 #include "base/workers.h"
 #include "http/body/pinned.h"
@@ -26,6 +32,14 @@
 #define HERE_BYTES ((uint64_t)32 << 20)
 /* How many bytes should be ready after the part that is being sent. */
 #define READY_BYTES ((uint64_t)16 << 20)
+/* The maximum to copy from bytes that arrive, and to wait for: less than a slow store sends while
+ * its clients are patient. */
+#define ARRIVED_BYTES ((uint64_t)256 << 10)
+#define LEAST_MOST    ((uint64_t)64 << 10)
+/* After a wait of this length the next byte is sent as soon as it arrives. */
+#define LONG_WAIT_MS 50
+/* A store keeps bytes in blocks of this length. */
+#define BLOCK_BYTES ((uint64_t)1 << 20)
 /* How many bytes to read at once if there is no room to keep fetched bytes. */
 #define READ_BYTES ((uint64_t)256 << 10)
 
@@ -37,11 +51,20 @@ struct remote_body {
     unsigned count;
     struct place end; /* end of the last part */
     bool is_cold;     /* some of the answer was not local */
+    bool is_streamed;
     bool runs;
     struct zt_error error; /* once it has failed */
 
+    /* The call for the next bytes; the job carries it to the loop. */
+    struct zt_source_waiter waiter;
+    bool is_called;
+    uint64_t least; /* how many bytes to wait for */
+    int64_t asked_ms;
+    uint64_t part_end; /* the part that was asked for ends here */
+
     /* The job owns these while it runs. */
     struct pinned coming;
+    uint64_t job_bytes; /* of the part, as far as it may be given to the client */
     uint64_t part_bytes;
     uint64_t ahead_bytes;
     struct zt_error job_error;
@@ -76,11 +99,12 @@ static void fetch_part(struct job *job)
     assert(body->runs);
     zt_error_clear(&body->job_error);
     advise_after_part(body);
-    status = pinned_take(&body->coming, body->answer, body->end, body->part_bytes, true,
+    status = pinned_take(&body->coming, body->answer, body->end, body->job_bytes, true,
                          &body->job_error);
     if (status == ZT_LIMIT && body->end.at > 0) {
         zt_error_clear(&body->job_error);
-        pinned_read(&body->coming, body->answer, body->end, READ_BYTES, &body->job_error);
+        pinned_read(&body->coming, body->answer, body->end,
+                    body->job_bytes < READ_BYTES ? body->job_bytes : READ_BYTES, &body->job_error);
     }
     body->part_bytes = grown(body->part_bytes, 2, PART_MOST);
     body->ahead_bytes = grown(body->ahead_bytes, 4, AHEAD_MOST);
@@ -114,19 +138,89 @@ static void advise_more(struct remote_body *body)
         answer_advise(body->answer, body->end, body->ahead_bytes);
 }
 
-/* Takes the next part if it is local. Otherwise starts a job and returns false. */
+/* Returns true if the bytes at the end of the parts can be streamed as they arrive. */
+static bool takes_arriving(const struct remote_body *body)
+{
+    return body->is_streamed && answer_can_await(body->answer, body->end);
+}
+
+/* Takes what is local of the next bytes: if not all of them, then half of them, and so on, at least
+ * to the end of a block. */
+static bool take_some_local(struct remote_body *body, uint64_t most)
+{
+    const struct segment *segment = place_segment(&body->end, body->answer);
+    const struct zt_slice *slice;
+    const struct zt_source *origin = segment_origin(segment, &slice);
+    const uint64_t least = origin != NULL && zt_source_is_remote(origin)
+                               ? BLOCK_BYTES - (segment->offset + body->end.within) % BLOCK_BYTES
+                               : segment->length - body->end.within;
+
+    for (; most > least; most /= 2)
+        if (take_local(body, most))
+            return true;
+    return take_local(body, most);
+}
+
+static bool take_arrived(struct remote_body *body, uint64_t most)
+{
+    struct pinned part;
+
+    if (pinned_take_arrived(&part, body->answer, body->end,
+                            most < ARRIVED_BYTES ? most : ARRIVED_BYTES, NULL) != ZT_OK)
+        return false;
+    append(body, &part);
+    return true;
+}
+
+static void wake(struct zt_source_waiter *waiter)
+{
+    struct remote_body *body =
+        (struct remote_body *)((char *)waiter - offsetof(struct remote_body, waiter));
+
+    mailbox_put(body->job.mailbox, &body->job.mail);
+}
+
+/* Asks for the next bytes, and to be called when they arrive. */
+static void call_for_next(struct remote_body *body, uint64_t passed)
+{
+    const uint64_t least = passed > 0 && passed < body->least ? passed : body->least;
+
+    if (body->end.at >= body->part_end) {
+        body->part_end = body->end.at + body->part_bytes;
+        if (body->end.at < body->answer->content_length)
+            advise_after_part(body);
+        body->part_bytes = grown(body->part_bytes, 2, PART_MOST);
+        body->ahead_bytes = grown(body->ahead_bytes, 4, AHEAD_MOST);
+    }
+    body->is_called = true;
+    body->asked_ms = clock_ms();
+    answer_await(body->answer, body->end, body->part_end - body->end.at, least, &body->waiter);
+}
+
+/* Takes the next part if it is local. Otherwise asks for it and returns false. */
 static bool take_next(struct remote_body *body)
 {
+    const bool is_cold = body->is_cold;
+    const uint64_t passed =
+        answer_pass(body->answer, body->end, is_cold ? body->part_bytes : HERE_BYTES);
+
     assert(!body->runs && body->count < PARTS);
-    if (!body->is_cold && take_local(body, HERE_BYTES))
-        return true;
-    if (body->is_cold && take_local(body, body->part_bytes)) {
-        advise_more(body);
+    if (passed > 0 &&
+        (takes_arriving(body) ? take_some_local(body, passed) : take_local(body, passed))) {
+        if (is_cold)
+            advise_more(body);
         return true;
     }
     body->is_cold = true;
+    if (passed > 0 && takes_arriving(body) && take_arrived(body, passed))
+        return true;
     body->runs = true;
-    workers_submit(server_waiters(body->request->server), &body->job);
+    if (passed == 0 || takes_arriving(body)) {
+        call_for_next(body, passed);
+    } else {
+        body->job_bytes = passed < body->part_bytes ? passed : body->part_bytes;
+        workers_submit(server_waiters(body->request->server), &body->job);
+    }
     return false;
 }
 
@@ -185,6 +279,17 @@ const struct zt_error *remote_body_error(const struct remote_body *body)
 
 /* --- of a request --- */
 
+static void end_call(struct remote_body *body)
+{
+    const bool was_long = clock_ms() - body->asked_ms > LONG_WAIT_MS;
+
+    assert(body->least > 0 && body->least <= LEAST_MOST);
+    body->is_called = false;
+    body->least = was_long ? 1 : grown(body->least, 4, LEAST_MOST);
+    if (body->waiter.error.status != ZT_OK)
+        body->error = body->waiter.error;
+}
+
 static void on_fetched(struct job *job)
 {
     struct remote_body *body = (struct remote_body *)job;
@@ -192,7 +297,9 @@ static void on_fetched(struct job *job)
 
     assert(body->runs);
     body->runs = false;
-    if (body->job_error.status == ZT_OK) {
+    if (body->is_called) {
+        end_call(body);
+    } else if (body->job_error.status == ZT_OK) {
         append(body, &body->coming);
         body->coming = (struct pinned){.pin_count = 0};
     } else {
@@ -215,7 +322,7 @@ static void end(void *thing)
 }
 
 /* Returns NULL if out of memory. */
-static struct remote_body *begin(struct request *request)
+static struct remote_body *begin(struct request *request, bool may_stream)
 {
     const struct answer *answer = &request_state(request)->answer;
     struct remote_body *body = calloc(1, sizeof(*body));
@@ -229,6 +336,9 @@ static struct remote_body *begin(struct request *request)
                              .client = request_client_key(request)};
     body->request = request;
     body->answer = answer;
+    body->is_streamed = may_stream;
+    body->waiter.wake = wake;
+    body->least = 1;
     body->part_bytes = answer->content_length <= WHOLE_BYTES ? WHOLE_BYTES : PART_FIRST;
     body->ahead_bytes = AHEAD_FIRST;
     zt_error_clear(&body->error);
@@ -255,7 +365,7 @@ static bool pin_whole(struct request *request)
     if (answer->segment_count != 1 || answer->content_length > WHOLE_BYTES || slice != NULL)
         return false;
     pin = request_allocate(request, sizeof(*pin));
-    if (pin == NULL ||
+    if (pin == NULL || zt_source_pass(origin, segment->offset, segment->length) < segment->length ||
         zt_source_pin(origin, segment->offset, segment->length, false, pin, NULL) != ZT_OK)
         return false;
     request_hold(request, pin, release_pin);
@@ -302,11 +412,11 @@ enum remote_body_fetch remote_body_fetch(struct request *request,
         if (!pinned_is_possible(answer) ||
             (answer->content_length > WHOLE_BYTES && !may_stream(request)))
             return REMOTE_BODY_READ;
-        state->remote = begin(request);
+        state->remote = begin(request, may_stream(request));
         if (state->remote == NULL)
             return REMOTE_BODY_READ;
-        if (is_open(state->remote) && state->remote->count == 0)
-            (void)take_next(state->remote);
     }
+    if (is_open(state->remote) && state->remote->count == 0)
+        (void)take_next(state->remote);
     return take_first(request, may_stream);
 }
