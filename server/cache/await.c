@@ -1,5 +1,5 @@
-/* Bytes for those who do not wait on a thread: senders, which take bytes as they arrive, and the
- * check of a whole file, which takes only those that will not change. */
+/* Bytes for readers that do not wait on a thread: senders take bytes as they arrive, and the
+ * check of a whole file takes only bytes that will not change. */
 #include "cache/await.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Reading without a thread that waits: those who want bytes are called back. */
+/* Reading without a thread that waits: readers are called back. */
 #ifndef CACHE_AWAIT_H
 #define CACHE_AWAIT_H
 

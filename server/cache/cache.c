@@ -53,8 +53,8 @@ void cache_unlock(struct cache *cache)
     cache->woken_end = &cache->woken;
     pthread_mutex_unlock(&cache->lock);
     runs_start(starting);
-    close_ended(ended);
     wake_all(woken);
+    close_ended(ended);
 }
 
 /* False: the lock was given up, and taken again, to do what was due. */

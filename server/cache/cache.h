@@ -58,7 +58,7 @@ struct cache_options {
     struct workers *workers; /* for what takes time, such as punching */
 };
 
-/* Opens or makes the folder, which one process owns at a time (a lock); blocks that an earlier
+/* Opens or makes the folder, which only one process may own (a lock); blocks that an earlier
  * process left are claimed. ZT_IO with a message for the person who starts the program if another
  * process owns it. A folder that cannot be made or written to is not a failure: then nothing is
  * kept (a warning in the log). */
@@ -67,10 +67,10 @@ enum zt_status cache_open(const struct cache_options *options, struct cache **ou
 /* After all its sources are closed. Takes NULL. */
 void cache_close(struct cache *cache);
 
-/* Opens a file of the cache as a source (with read_at, pin, advise and await of zt/source.h; neither
- * map nor descriptor). key: of the version (bucket, key, identity). Several sources of one key share
- * the blocks. origin is taken over, also on failure. ZT_NO_MEMORY; ZT_LIMIT: it is longer than
- * CACHE_FILE_BYTES_MOST. */
+/* Opens a file of the cache as a source (with read_at, pin, advise and await of zt/source.h;
+ * neither map nor descriptor). key: of the version (bucket, key, identity). Several sources of
+ * one key share the blocks. origin is taken over, also on failure. ZT_NO_MEMORY; ZT_LIMIT: it is
+ * longer than CACHE_FILE_BYTES_MOST. */
 enum zt_status cache_file_open(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES],
                                uint64_t size_bytes, struct cache_origin *origin,
                                struct zt_source **out_source, struct zt_error *error);
@@ -84,16 +84,15 @@ void cache_adopt(struct cache *cache, const uint8_t key[CACHE_KEY_BYTES], int de
  * bytes than before for the same version. */
 bool cache_has_lost(const struct zt_source *source);
 
-/* --- for those who check a whole file; given a source of cache_file_open --- */
+/* --- for the check of a whole file; all take sources of cache_file_open --- */
 
-/* Reads bytes that will not change any more: a later fetch of the same block must bring the same
- * ones. Fetches nothing; may wait for a disk. Returns how many there are from offset on, at most
- * length. */
+/* Reads bytes that will not change any more: a later fetch of the same block must return the
+ * same ones. Fetches nothing; may wait for a disk. Returns how many there are from offset on, at
+ * most length. */
 size_t cache_read_settled(struct zt_source *source, uint64_t offset, void *buffer, size_t length);
 
-/* Wakes the waiter once the bytes at offset are settled, or cannot be had. Without fetch nothing is
- * begun that asks the origin; returns false, and never wakes, if the bytes are not coming. Never
- * waits. */
+/* Wakes the waiter once the bytes at offset are settled, or cannot be had. Without fetch the
+ * origin is not asked; returns false, and never wakes, if the bytes are not coming. Never waits. */
 bool cache_await_settled(struct zt_source *source, uint64_t offset, uint64_t length, bool fetch,
                          struct zt_source_waiter *waiter);
 

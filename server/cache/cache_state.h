@@ -47,8 +47,8 @@ enum file_phase {
     FILE_OPEN
 };
 
-/* The beginning of a block, of which readers have had more than is known: the fetch that brought it
- * failed. What is fetched next must begin with the same bytes. */
+/* The beginning of a block that readers have had before its fetch failed. The next fetch must
+ * begin with the same bytes. */
 struct cached_prefix {
     struct cached_prefix *next;
     uint64_t offset;

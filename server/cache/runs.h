@@ -76,8 +76,8 @@ void run_await(struct run *run, bool until_stored);
 bool run_has(const struct run *run, uint64_t offset);
 /* Waits until run_has, or until the run is over. As run_await. */
 void run_await_byte(struct run *run, uint64_t offset);
-/* Adds a waiter, which wakes as soon as all bytes before waiter->until can be copied (is_for_checked:
- * once the run is ready), or when the run ends. */
+/* Adds a waiter, which wakes as soon as all bytes before waiter->until can be copied
+ * (is_for_checked: once the run is ready), or when the run ends. */
 void run_listen(struct run *run, struct zt_source_waiter *waiter);
 /* Moves waiters that have what they wait for to those that are woken; all of them if the run is
  * ready or has ended. */

@@ -27,7 +27,7 @@ struct zt_pin {
     uint64_t last;
 };
 
-/* Someone who is called back instead of waiting. Embedded in its owner's structure. */
+/* A caller that is called back instead of waiting. Embedded in its owner's structure. */
 struct zt_source_waiter {
     /* Called once, on any thread, perhaps before the call that waits returns; never waits. Look
      * again if error.status is ZT_OK. */
@@ -64,9 +64,9 @@ struct zt_source_ops {
     /* A digest has shown that the bytes of a range are wrong: the local copy is discarded, so that
      * the next read fetches it again. May wait for a disk. NULL: nothing is kept. */
     void (*invalidate)(struct zt_source *source, uint64_t offset, uint64_t length);
-    /* Fetches a range, of which the first `least` bytes are awaited, and wakes the waiter once pin or
-     * take_arrived may return some of them, or if fetching fails. Never waits. NULL if pin is the
-     * only way to wait. */
+    /* Fetches a range, of which the first `least` bytes are awaited, and wakes the waiter once
+     * pin or take_arrived may return some of them, or if fetching fails. Never waits. NULL if
+     * pin is the only way to wait. */
     void (*await)(struct zt_source *source, uint64_t offset, uint64_t length, uint64_t least,
                   struct zt_source_waiter *waiter);
     /* Copies bytes that have arrived and that pin does not return yet. Never waits. Returns how

@@ -48,12 +48,12 @@ enum zt_status pinned_take_arrived(struct pinned *out_part, const struct answer 
 uint64_t answer_pass(const struct answer *answer, struct place from, uint64_t most);
 
 /* Returns true if the bytes at a place need no thread that waits: they are local, or answer_await
- * and pinned_take_arrived bring them. */
+ * and pinned_take_arrived fetch them. */
 bool answer_can_await(const struct answer *answer, struct place from);
 
-/* Wakes the waiter once the next `least` bytes, of one segment, have arrived and may be given to the
- * client, or never will. It may wake earlier, so look again. Fetches the next `length` bytes. Never
- * waits. */
+/* Wakes the waiter once the next `least` bytes, of one segment, have arrived and may be given to
+ * the client, or never will. It may wake earlier, so look again. Fetches the next `length`
+ * bytes. Never waits. */
 void answer_await(const struct answer *answer, struct place from, uint64_t length, uint64_t least,
                   struct zt_source_waiter *waiter);
 

@@ -1,4 +1,4 @@
-/* Brings all files of a repository here, through the same sources as requests do. */
+/* Fetches all files of a repository, through the same sources as requests do. */
 #ifndef STORE_MIRROR_MIRROR_PREFETCH_H
 #define STORE_MIRROR_MIRROR_PREFETCH_H
 
@@ -57,8 +57,8 @@ void mirror_prefetches_interrupt(struct mirror_prefetches *prefetches);
 /* After the workers have ended. Takes NULL. */
 void mirror_prefetches_free(struct mirror_prefetches *prefetches);
 
-/* Begins to bring a repository here, or joins the prefetch of the same revision that is under way.
- * Never waits. ZT_LIMIT: too many are under way; ZT_ARGUMENT: a name that is too long;
+/* Begins to fetch a repository, or joins the prefetch of the same revision in progress.
+ * Never waits. ZT_LIMIT: too many are in progress; ZT_ARGUMENT: a name that is too long;
  * ZT_NO_MEMORY. */
 enum zt_status mirror_prefetch_begin(struct mirror_prefetches *prefetches, const char *repository,
                                      const char *revision, struct zt_error *error);

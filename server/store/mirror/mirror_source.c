@@ -1,0 +1,227 @@
+/* Sources of mirrored files, which remember what clients have had: of a file that is not verified,
+ * the last block that no client has had is held back. So no client can have all of its bytes before
+ * they are known to be right, in any order and over any number of requests.
+ *
+ * Requests that need the held block are called back (zt_source_await), so even many clients of
+ * one slow file occupy no thread. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "store/mirror/mirror_state.h"
+
+struct mirror_source {
+    struct zt_source base; /* first */
+    struct mirror_file *file;
+    struct mirror_place place;
+    char texts[];
+};
+
+static const struct zt_source_ops mirror_ops;
+
+static struct mirror_file *file_of(const struct zt_source *source)
+{
+    assert(source->ops == &mirror_ops);
+    return ((const struct mirror_source *)source)->file;
+}
+
+static uint64_t source_size(const struct zt_source *source)
+{
+    return file_of(source)->place.file.size_bytes;
+}
+
+static enum zt_status source_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                     size_t length, struct zt_error *error)
+{
+    return zt_source_read_at(file_of(source)->cached, offset, buffer, length, error);
+}
+
+static const uint8_t *source_map(struct zt_source *source)
+{
+    (void)source;
+    return NULL;
+}
+
+static void source_close(struct zt_source *source)
+{
+    struct mirror_file *file = file_of(source);
+
+    free(source);
+    mirror_file_release(file);
+}
+
+static enum zt_status source_pin(struct zt_source *source, uint64_t offset, uint64_t length,
+                                 bool wait, struct zt_pin *out_pin, struct zt_error *error)
+{
+    return zt_source_pin(file_of(source)->cached, offset, length, wait, out_pin, error);
+}
+
+static void source_advise(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    zt_source_advise(file_of(source)->cached, offset, length);
+}
+
+/* A digest inside the file disagrees. A verified file must be verified again, because other
+ * bytes may be fetched now. */
+static void source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    struct mirror_file *file = file_of(source);
+    struct mirror_files *files = file->files;
+
+    for (unsigned i = 0; i < 2; i++) {
+        enum mirror_verdict verdict = MIRROR_VERIFIED;
+
+        pthread_mutex_lock(&files->lock);
+        /* Before and after: what is hashed in between may be either. */
+        file->is_to_restart = true;
+        atomic_compare_exchange_strong(&file->verdict, &verdict, MIRROR_UNKNOWN);
+        pthread_mutex_unlock(&files->lock);
+        if (i == 0)
+            (void)zt_source_invalidate(file->cached, offset, length);
+    }
+}
+
+/* With the lock. How many bytes may be passed on; marks them if wanted. */
+static uint64_t passable(struct mirror_file *file, uint64_t offset, uint64_t length, bool marks)
+{
+    const uint64_t end = offset + length;
+    uint64_t at = offset;
+
+    assert(length > 0 && end <= file->place.file.size_bytes);
+    if (atomic_load(&file->verdict) == MIRROR_VERIFIED || !mirror_has_digest(file))
+        return length;
+    if (atomic_load(&file->verdict) == MIRROR_WRONG || atomic_load(&file->files->is_strict))
+        return 0;
+    while (at < end) {
+        const uint32_t block = (uint32_t)(at / CACHE_BLOCK_BYTES);
+        const bool is_had = (file->had[block / 8] >> block % 8 & 1) != 0;
+
+        if (marks ? !mirror_file_mark(file, block) : (!is_had && file->left_count <= 1))
+            break;
+        at = (block + 1) * CACHE_BLOCK_BYTES;
+    }
+    return (at < end ? at : end) - offset;
+}
+
+static uint64_t source_pass(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    struct mirror_file *file = file_of(source);
+    uint64_t passed;
+
+    if (atomic_load(&file->verdict) == MIRROR_VERIFIED)
+        return length;
+    pthread_mutex_lock(&file->files->lock);
+    passed = passable(file, offset, length, true);
+    pthread_mutex_unlock(&file->files->lock);
+    return passed;
+}
+
+/* Waits for the whole file. */
+static void await_all(struct mirror_file *file, struct zt_source_waiter *waiter)
+{
+    struct mirror_files *files = file->files;
+
+    waiter->next = NULL;
+    if (atomic_load(&files->is_stopping)) {
+        mirror_wake(waiter, ZT_UNAVAILABLE, "the program is shutting down");
+        return;
+    }
+    if (atomic_load(&file->verdict) == MIRROR_WRONG) {
+        mirror_wake(waiter, ZT_STALE, MIRROR_WRONG_BYTES);
+        return;
+    }
+    pthread_mutex_lock(&files->lock);
+    mirror_verify_await(file, waiter);
+    mirror_verify_poke(file);
+    pthread_mutex_unlock(&files->lock);
+}
+
+static void source_await(struct zt_source *source, uint64_t offset, uint64_t length, uint64_t least,
+                         struct zt_source_waiter *waiter)
+{
+    struct mirror_file *file = file_of(source);
+    uint64_t passed;
+
+    pthread_mutex_lock(&file->files->lock);
+    passed = passable(file, offset, length, false);
+    pthread_mutex_unlock(&file->files->lock);
+    if (passed == 0)
+        await_all(file, waiter);
+    else
+        zt_source_await(file->cached, offset, length, least, waiter);
+}
+
+static size_t source_take_arrived(struct zt_source *source, uint64_t offset, void *buffer,
+                                  size_t length)
+{
+    return zt_source_take_arrived(file_of(source)->cached, offset, buffer, length);
+}
+
+static const struct zt_source_ops mirror_ops = {
+    .size = source_size,
+    .read_at = source_read_at,
+    .map = source_map,
+    .close = source_close,
+    .pin = source_pin,
+    .advise = source_advise,
+    .invalidate = source_invalidate,
+    .await = source_await,
+    .take_arrived = source_take_arrived,
+    .pass = source_pass,
+};
+
+enum zt_status mirror_file_open(struct mirror_files *files, const struct mirror_place *place,
+                                struct zt_source **out_source, struct zt_error *error)
+{
+    struct mirror_source *source = malloc(sizeof(*source) + mirror_texts_size(place));
+    enum zt_status status;
+
+    if (source == NULL)
+        return zt_fail_memory(error, "a mirrored file");
+    status = mirror_file_acquire(files, place, &source->file, error);
+    if (status != ZT_OK) {
+        free(source);
+        return status;
+    }
+    source->base.ops = &mirror_ops;
+    mirror_place_copy(place, source->texts, &source->place);
+    *out_source = &source->base;
+    return ZT_OK;
+}
+
+/* --- questions --- */
+
+const struct mirror_place *mirror_file_place(const struct zt_source *source)
+{
+    return source->ops == &mirror_ops ? &((const struct mirror_source *)source)->place : NULL;
+}
+
+bool mirror_file_is_verified(const struct zt_source *source)
+{
+    const struct mirror_file *file = file_of(source);
+
+    return atomic_load(&file->verdict) == MIRROR_VERIFIED && !cache_has_lost(file->cached);
+}
+
+bool mirror_file_is_lost(const struct zt_source *source)
+{
+    const struct mirror_file *file = file_of(source);
+
+    return atomic_load(&file->verdict) == MIRROR_WRONG || cache_has_lost(file->cached);
+}
+
+uint64_t mirror_file_bytes_here(const struct zt_source *source)
+{
+    return cache_bytes_here(file_of(source)->cached);
+}
+
+void mirror_file_bring(struct zt_source *source, struct zt_source_waiter *waiter)
+{
+    struct mirror_file *file = file_of(source);
+
+    zt_error_clear(&waiter->error);
+    waiter->next = NULL;
+    if (mirror_file_is_lost(source))
+        mirror_wake(waiter, ZT_STALE, MIRROR_WRONG_BYTES);
+    else
+        await_all(file, waiter);
+}

@@ -1,0 +1,125 @@
+/* State of mirrored files that their sources share with the verification.
+ *
+ * One lock covers all files of an upstream. It is never held across a call that waits, or a call of
+ * the cache. */
+#ifndef STORE_MIRROR_MIRROR_STATE_H
+#define STORE_MIRROR_MIRROR_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/workers.h"
+#include "cache/cache.h"
+#include "store/mirror/mirror_file.h"
+#include "zt/digest.h"
+
+enum mirror_verdict {
+    MIRROR_UNKNOWN,
+    MIRROR_VERIFIED,
+    MIRROR_WRONG /* or other bytes than before */
+};
+
+/*   parked -> queued -> (bytes are missing) waiting -> queued
+ *     ^         |  |                           |
+ *     +---------+--+---------------------------+  */
+enum mirror_hashing {
+    MIRROR_PARKED, /* the next bytes are not here, and are not coming */
+    MIRROR_QUEUED, /* a worker hashes, or will */
+    MIRROR_WAITING /* the cache wakes the file when the next bytes are settled */
+};
+
+/* One version of a file, shared by its sources. */
+struct mirror_file {
+    struct cache_origin origin; /* first; its close frees the file */
+    struct mirror_files *files;
+    struct mirror_file *next; /* in the list */
+    bool is_listed;
+    unsigned users; /* sources */
+    int64_t used_ms;
+    uint8_t key[CACHE_KEY_BYTES];
+    struct mirror_place place;
+    char *texts; /* of the place */
+    struct zt_source *cached;
+    _Atomic(enum mirror_verdict) verdict;
+    /* Blocks that a client may have had. */
+    uint32_t block_count;
+    uint32_t left_count; /* blocks that no client has had */
+    uint8_t *had;        /* a bit for each block */
+    /* Hashing; hasher and hashed_bytes are the job's while it is queued. */
+    enum mirror_hashing hashing;
+    bool is_poked;      /* look again before parking */
+    bool is_to_restart; /* bytes that were hashed have been dropped since */
+    bool is_closed;     /* cached is closed, the file will be freed */
+    struct job job;
+    struct zt_source_waiter arrival;
+    struct zt_hasher *hasher;
+    _Atomic(uint64_t) hashed_bytes;
+    struct zt_source_waiter *waiters; /* want all of it, verified */
+};
+
+#define MIRROR_WRONG_MOST  1024u
+#define MIRROR_WRONG_BYTES "the upstream sent wrong bytes"
+
+struct mirror_wrong {
+    uint8_t key[CACHE_KEY_BYTES];
+    int64_t found_ms;
+};
+
+struct mirror_files {
+    struct mirror_files_options options;
+    pthread_mutex_t lock;
+    pthread_cond_t parked;   /* no file is hashed */
+    pthread_mutex_t opening; /* one file is opened at once; taken before lock */
+    struct mirror_file *first;
+    unsigned idle_count; /* listed files without users */
+    unsigned busy_count; /* files that are not parked */
+    atomic_uint holders; /* the owner, and each file */
+    atomic_bool is_strict;
+    atomic_bool is_stopping;
+    struct mirror_wrong wrong[MIRROR_WRONG_MOST]; /* a ring */
+    unsigned wrong_next;
+};
+
+static inline bool mirror_has_digest(const struct mirror_file *file)
+{
+    return file->place.file.digest_kind != UPSTREAM_NO_DIGEST;
+}
+
+/* With the lock: lets the verification look whether there is something to hash. */
+void mirror_verify_poke(struct mirror_file *file);
+
+/* With the lock: a waiter for all of the file; poke afterwards. */
+void mirror_verify_await(struct mirror_file *file, struct zt_source_waiter *waiter);
+
+/* Without the lock. The cache has lost the file because the upstream sent other bytes than before,
+ * or its digest disagrees. */
+void mirror_verify_wrong(struct mirror_file *file, const char *why);
+
+/* Without the lock: wakes all waiters of a list. */
+void mirror_wake(struct zt_source_waiter *waiter, enum zt_status status, const char *why);
+
+/* With the lock; gives it up. Closes a file that nothing needs any more. */
+void mirror_file_unlock(struct mirror_file *file);
+
+/* Memory for the texts of a place, and a copy of it with its texts there. */
+size_t mirror_texts_size(const struct mirror_place *place);
+void mirror_place_copy(const struct mirror_place *from, char *texts,
+                       struct mirror_place *out_place);
+
+/* Without the lock. Finds or makes the file of a place, with one more user. May wait for a disk. */
+enum zt_status mirror_file_acquire(struct mirror_files *files, const struct mirror_place *place,
+                                   struct mirror_file **out_file, struct zt_error *error);
+/* Without the lock. One user less. */
+void mirror_file_release(struct mirror_file *file);
+
+/* With the lock: notes that clients may have a block. Returns false, and notes nothing, for the
+ * last one that none has had. */
+bool mirror_file_mark(struct mirror_file *file, uint32_t block);
+
+/* One holder less of what all files share. */
+void mirror_files_release(struct mirror_files *files);
+
+/* With the lock: no open finds the file any more. */
+void mirror_file_unlist(struct mirror_file *file);
+
+#endif
