@@ -22,9 +22,10 @@ static struct zt_text without(struct zt_text text, size_t length)
 /* The bytes before the first of these characters. */
 static size_t length_before(struct zt_text text, const char *characters)
 {
+    const size_t count = strlen(characters);
     size_t length = 0;
 
-    while (length < text.length && strchr(characters, text.bytes[length]) == NULL)
+    while (length < text.length && memchr(characters, text.bytes[length], count) == NULL)
         length++;
     return length;
 }
@@ -208,7 +209,7 @@ enum address_link address_next(struct zt_text link, struct zt_text *out_url)
         struct zt_text url;
         bool is_next;
 
-        while (link.length > 0 && strchr(" \t,", link.bytes[0]) != NULL)
+        for (skip_blanks(&link); begins_with(link, ","); skip_blanks(&link))
             link = without(link, 1);
         if (link.length == 0)
             return found;

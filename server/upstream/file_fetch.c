@@ -61,7 +61,7 @@ static void finish_stale(struct file_fetch *file)
 
     kept_addresses_forget(file->request.upstream->kept, &file->place, &file->request.address);
     finish(file,
-           zt_fail(&error, ZT_STALE, NULL, ZT_NO_OFFSET,
+           zt_fail(&error, ZT_STALE, UPSTREAM_REFUSED, ZT_NO_OFFSET,
                    "the upstream has another file there than the commit had"),
            &error);
 }

@@ -33,13 +33,13 @@ static enum zt_status judge_denial(const struct judge_case *judged, struct zt_er
 static enum zt_status judge_absence(const struct judge_case *judged, struct zt_error *error)
 {
     if (strcmp(judged->error_code, "RevisionNotFound") == 0)
-        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
+        return zt_fail(error, ZT_STALE, judged->is_file ? UPSTREAM_REFUSED : NULL, ZT_NO_OFFSET,
                        "the upstream does not have this revision");
     if (!judged->is_file)
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
                        "the repository does not exist upstream");
     if (strcmp(judged->error_code, "EntryNotFound") == 0)
-        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
+        return zt_fail(error, ZT_STALE, UPSTREAM_REFUSED, ZT_NO_OFFSET,
                        "the upstream does not have the file any more");
     return refuse(error, "the upstream does not have the repository any more (404)");
 }

@@ -124,8 +124,8 @@ struct upstream_place {
 
 /* Begins to fetch a range of a file, and calls fetch->done once, perhaps before it returns; reports
  * progress. ZT_OK: exactly these bytes of a file of this size and, as far as the upstream states
- * it, this digest. ZT_STALE: the commit has another file there, or none; ZT_UNAVAILABLE with a
- * rule. Any thread, never waits. */
+ * it, this digest. ZT_STALE with UPSTREAM_REFUSED: the commit has another file there, or none;
+ * ZT_UNAVAILABLE with a rule. Any thread, never waits. */
 void upstream_fetch(struct upstream *upstream, const struct upstream_place *place,
                     struct cache_fetch *fetch);
 

@@ -153,6 +153,17 @@ static const struct {
      "\"key_ops\":[\"verify\"],\"x\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\",\"y\":"
      "\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"},{\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":"
      "\"AQAB\"},{\"kty\":\"oct\"}]}"},
+    {"upstream", "list",
+     "[{\"type\":\"directory\",\"path\":\"a\",\"size\":0},{\"type\":\"file\",\"path\":\"a/b.bin\","
+     "\"size\":7,\"oid\":\"00112233445566778899aabbccddeeff00112233\",\"lfs\":{\"oid\":"
+     "\"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\",\"size\":7}},{\"type\":"
+     "\"file\",\"path\":\".c\",\"size\":1},{\"type\":\"file\",\"path\":\"a.d\",\"size\":1}]"},
+    {"upstream", "commit",
+     "{\"sha\":\"00112233445566778899aabbccddeeff00112233\",\"lastModified\":"
+     "\"2026-01-31T23:59:59.000Z\"}"},
+    {"upstream", "link", "</a>; rel=\"xet-auth\", <http://h:8080/b?c=d>; title=\"e\"; rel=next"},
+    {"upstream", "location", "https://cdn.example/a?X-Amz-Signature=1&b=%20#c"},
+    {"upstream", "address", "http://[::1]:80/"},
     {"negotiate", "codings", "zstd, gzip;q=0.5, identity;q=0.1, *;q=0"},
     {"negotiate", "types", "application/x-npy;v=\"a\\\",b\";q=0.3, application/*;q=0.2, */*;q=0.1"},
     {"negotiate", "none", ""},
