@@ -68,7 +68,7 @@ static void finish_stale(struct file_fetch *file)
 
 /* --- headers and progress, on the remote's thread --- */
 
-/* Compares the range with the one that was asked for. */
+/* Returns true if the answer has exactly the requested range. */
 static bool is_range(const struct file_fetch *file, const struct remote_head *head)
 {
     const struct remote_exchange *exchange = &file->request.exchange;

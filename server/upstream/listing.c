@@ -266,7 +266,7 @@ static const struct upstream_file *find_file(const struct upstream_file *files, 
     return NULL;
 }
 
-/* In this order a file comes right before what is below it. */
+/* Sorts '/' before all other characters, so that a folder's files follow its name directly. */
 static int compare_as_tree(const void *a, const void *b)
 {
     const char *x = ((const struct upstream_file *)a)->path;

@@ -1,4 +1,4 @@
-/* What the files of this room share of an upstream. */
+/* An upstream, and requests to it: shared by the files of this room. */
 #ifndef UPSTREAM_STATE_H
 #define UPSTREAM_STATE_H
 
