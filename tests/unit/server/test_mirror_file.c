@@ -9,11 +9,11 @@
 #include "base/metrics.h"
 #include "base/workers.h"
 #include "store/mirror/mirror_file.h"
+#include "store/mirror/mirror_prefetch.h"
 #include "zt/digest.h"
 
-#define MIB   ((uint64_t)1 << 20)
-#define KIB   ((uint64_t)1 << 10)
-#define FILES 8
+#define MIB ((uint64_t)1 << 20)
+#define KIB ((uint64_t)1 << 10)
 
 /* An upstream that holds its fetches until a test lets them go. */
 static struct {
@@ -361,21 +361,17 @@ TEST(a_proof_outlives_a_restart_and_evicted_bytes_do_not)
     stop();
 }
 
-TEST(what_an_earlier_process_fetched_counts_as_passed_on)
+TEST(bytes_of_an_earlier_process_count_as_passed_on)
 {
+    uint8_t *buffer = malloc(2 * MIB);
     struct zt_source *source;
 
     have_file(4 * MIB, UPSTREAM_SHA256);
     start(false);
     source = open_file();
     assert_int_equal(zt_source_pass(source, 0, 2 * MIB), 2 * MIB);
-    assert_int_equal(world.bytes[0], world.bytes[0]);
-    {
-        uint8_t *buffer = malloc(2 * MIB);
-
-        assert_ok(zt_source_read_at(source, 0, buffer, 2 * MIB, NULL));
-        free(buffer);
-    }
+    assert_ok(zt_source_read_at(source, 0, buffer, 2 * MIB, NULL));
+    free(buffer);
     AWAIT(mirror_file_bytes_here(source) >= 2 * MIB);
     zt_source_close(source);
     stop();
@@ -447,4 +443,73 @@ TEST(shutdown_wakes_all_waiters)
     assert_true(atomic_load(&awaited.is_woken));
     zt_source_close(source);
     stop();
+}
+
+/* --- prefetch --- */
+
+static enum zt_status list_files(void *context, const char *repository, const char *revision,
+                                 char out_commit[65],
+                                 bool (*visit)(void *visitor, const char *path,
+                                               uint64_t size_bytes),
+                                 void *visitor, struct zt_error *error)
+{
+    bool goes_on = true;
+
+    assert_ptr_equal(context, &world);
+    if (strcmp(revision, "main") != 0)
+        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "there is no such revision");
+    assert_string_equal(repository, "acme/tiny");
+    strcpy(out_commit, world.place.file.commit);
+    for (unsigned i = 0; i < 70 && goes_on; i++)
+        goes_on = visit(visitor, "acme/tiny/model.bin", world.size);
+    assert_true(goes_on);
+    return ZT_OK;
+}
+
+static enum zt_status open_listed(void *context, const char *path, struct zt_source **out_source,
+                                  struct zt_error *error)
+{
+    assert_ptr_equal(context, &world);
+    assert_string_equal(path, "acme/tiny/model.bin");
+    return mirror_file_open(world.files, &world.place, out_source, error);
+}
+
+static struct mirror_prefetch_report await_prefetch(struct mirror_prefetches *prefetches,
+                                                    const char *revision)
+{
+    struct mirror_prefetch_report report = {.state = MIRROR_PREFETCH_LISTING};
+
+    assert_ok(mirror_prefetch_begin(prefetches, "acme/tiny", revision, NULL));
+    AWAIT(mirror_prefetch_report(prefetches, "acme/tiny", revision, &report) &&
+          report.state >= MIRROR_PREFETCH_DONE);
+    return report;
+}
+
+TEST(a_prefetch_fetches_all_files_and_reports_how_it_ended)
+{
+    const struct mirror_prefetch_ops ops = {list_files, open_listed, &world};
+    struct mirror_prefetches *prefetches;
+    struct mirror_prefetch_report report;
+
+    have_file(2 * MIB + 3, UPSTREAM_SHA256);
+    start(false);
+    assert_ok(mirror_prefetches_new(&ops, world.workers, &prefetches, NULL));
+    assert_false(mirror_prefetch_report(prefetches, "acme/tiny", "main", &report));
+    report = await_prefetch(prefetches, "none");
+    assert_int_equal(report.state, MIRROR_PREFETCH_FAILED);
+    assert_int_equal(report.status, ZT_STALE);
+    assert_string_equal(report.error, "there is no such revision");
+    atomic_store(&world.fails, true);
+    report = await_prefetch(prefetches, "main");
+    assert_int_equal(report.status, ZT_UNAVAILABLE);
+    atomic_store(&world.fails, false);
+    report = await_prefetch(prefetches, "main");
+    assert_int_equal(report.state, MIRROR_PREFETCH_DONE);
+    assert_string_equal(report.commit, world.place.file.commit);
+    assert_int_equal(report.files_done, 70);
+    assert_int_equal(report.bytes_here, 70 * world.size);
+    assert_int_equal(atomic_load(&world.fetched), world.size);
+    mirror_prefetches_interrupt(prefetches);
+    stop();
+    mirror_prefetches_free(prefetches);
 }
