@@ -375,7 +375,7 @@ void mirror_files_interrupt(struct mirror_files *files)
             waiters = waiter;
         }
     pthread_mutex_unlock(&files->lock);
-    mirror_wake(waiters, ZT_UNAVAILABLE, "the program is shutting down");
+    mirror_wake_failed(waiters, ZT_UNAVAILABLE, "the program is shutting down");
 }
 
 void mirror_files_free(struct mirror_files *files)

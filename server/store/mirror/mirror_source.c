@@ -122,11 +122,11 @@ static void await_all(struct mirror_file *file, struct zt_source_waiter *waiter)
 
     waiter->next = NULL;
     if (atomic_load(&files->is_stopping)) {
-        mirror_wake(waiter, ZT_UNAVAILABLE, "the program is shutting down");
+        mirror_wake_failed(waiter, ZT_UNAVAILABLE, "the program is shutting down");
         return;
     }
     if (atomic_load(&file->verdict) == MIRROR_WRONG) {
-        mirror_wake(waiter, ZT_STALE, MIRROR_WRONG_BYTES);
+        mirror_wake_failed(waiter, ZT_STALE, MIRROR_WRONG_BYTES);
         return;
     }
     pthread_mutex_lock(&files->lock);
@@ -221,7 +221,7 @@ void mirror_file_bring(struct zt_source *source, struct zt_source_waiter *waiter
     zt_error_clear(&waiter->error);
     waiter->next = NULL;
     if (mirror_file_is_lost(source))
-        mirror_wake(waiter, ZT_STALE, MIRROR_WRONG_BYTES);
+        mirror_wake_failed(waiter, ZT_STALE, MIRROR_WRONG_BYTES);
     else
         await_all(file, waiter);
 }

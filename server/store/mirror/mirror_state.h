@@ -95,8 +95,9 @@ void mirror_verify_await(struct mirror_file *file, struct zt_source_waiter *wait
  * or its digest disagrees. */
 void mirror_verify_wrong(struct mirror_file *file, const char *why);
 
-/* Without the lock: wakes all waiters of a list. */
-void mirror_wake(struct zt_source_waiter *waiter, enum zt_status status, const char *why);
+/* Without the lock: wakes all waiters of a list, with an error or, if it is NULL, without. */
+void mirror_wake(struct zt_source_waiter *waiter, const struct zt_error *error);
+void mirror_wake_failed(struct zt_source_waiter *waiter, enum zt_status status, const char *why);
 
 /* With the lock; gives it up. Closes a file that nothing needs any more. */
 void mirror_file_unlock(struct mirror_file *file);

@@ -20,18 +20,26 @@
 
 #define OTHER_BYTES "the upstream sent different bytes for the same file"
 
-void mirror_wake(struct zt_source_waiter *waiter, enum zt_status status, const char *why)
+void mirror_wake(struct zt_source_waiter *waiter, const struct zt_error *error)
 {
     while (waiter != NULL) {
         struct zt_source_waiter *next = waiter->next;
 
-        if (status == ZT_OK)
+        if (error == NULL)
             zt_error_clear(&waiter->error);
         else
-            zt_fail(&waiter->error, status, NULL, ZT_NO_OFFSET, "%s", why);
+            waiter->error = *error;
         waiter->wake(waiter);
         waiter = next;
     }
+}
+
+void mirror_wake_failed(struct zt_source_waiter *waiter, enum zt_status status, const char *why)
+{
+    struct zt_error error;
+
+    zt_fail(&error, status, NULL, ZT_NO_OFFSET, "%s", why);
+    mirror_wake(waiter, &error);
 }
 
 /* With the lock. */
@@ -86,7 +94,7 @@ void mirror_verify_wrong(struct mirror_file *file, const char *why)
                   place->repository, place->path, place->commit, why);
         files->options.on_wrong(files->options.context, &file->place);
     }
-    mirror_wake(waiters, ZT_STALE, why);
+    mirror_wake_failed(waiters, ZT_STALE, why);
 }
 
 static void verified(struct mirror_file *file, const uint8_t proof[MIRROR_PROOF_BYTES])
@@ -101,7 +109,7 @@ static void verified(struct mirror_file *file, const uint8_t proof[MIRROR_PROOF_
     atomic_store(&file->verdict, MIRROR_VERIFIED);
     waiters = take_waiters(file);
     pthread_mutex_unlock(&files->lock);
-    mirror_wake(waiters, ZT_OK, NULL);
+    mirror_wake(waiters, NULL);
     files->options.on_verified(files->options.context, &file->place);
 }
 
@@ -115,7 +123,10 @@ static void complete(struct mirror_file *file)
     pthread_mutex_lock(&file->files->lock);
     waiters = take_waiters(file);
     pthread_mutex_unlock(&file->files->lock);
-    mirror_wake(waiters, is_wrong ? ZT_STALE : ZT_OK, MIRROR_WRONG_BYTES);
+    if (is_wrong)
+        mirror_wake_failed(waiters, ZT_STALE, MIRROR_WRONG_BYTES);
+    else
+        mirror_wake(waiters, NULL);
 }
 
 /* The next turn hashes from the beginning again. */
@@ -264,7 +275,7 @@ static void end_turns(struct mirror_file *file)
     }
     waiters = take_waiters(file);
     park(file);
-    mirror_wake(waiters, ZT_UNAVAILABLE, "the program is shutting down");
+    mirror_wake_failed(waiters, ZT_UNAVAILABLE, "the program is shutting down");
 }
 
 /* Returns true if the verdict is known. */
@@ -319,19 +330,17 @@ static void on_arrival(struct zt_source_waiter *arrival)
     if (atomic_load(&files->is_stopping)) {
         waiters = take_waiters(file);
         park(file);
-        mirror_wake(waiters, ZT_UNAVAILABLE, "the program is shutting down");
+        mirror_wake_failed(waiters, ZT_UNAVAILABLE, "the program is shutting down");
     } else if (arrival->error.status == ZT_OK || cache_has_lost(file->cached)) {
         file->hashing = MIRROR_QUEUED;
         submit(file);
         pthread_mutex_unlock(&files->lock);
     } else {
-        const enum zt_status status = arrival->error.status;
-        char why[sizeof(arrival->error.message)];
+        const struct zt_error error = arrival->error;
 
-        memcpy(why, arrival->error.message, sizeof(why));
         waiters = take_waiters(file);
         park(file);
-        mirror_wake(waiters, status, why);
+        mirror_wake(waiters, &error);
     }
 }
 
