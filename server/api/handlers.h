@@ -4,6 +4,8 @@
 #ifndef API_HANDLERS_H
 #define API_HANDLERS_H
 
+#include <stdio.h>
+
 #include "http/exchange/request.h"
 
 /* manifest.c: one model or one of its objects as JSON. */
@@ -41,6 +43,15 @@ enum outcome openapi_get(struct request *request);
 
 /* metrics.c: the server's counters, for Prometheus. */
 enum outcome metrics_get(struct request *request);
+
+/* upstreams.c: the upstreams, and bringing a repository of one here. */
+enum outcome upstreams_list(struct request *request);
+enum outcome prefetch_get(struct request *request);
+enum outcome prefetch_post(struct request *request);
+/* Writes the counters of all upstreams; nothing if there are none. */
+void upstreams_metrics_write(FILE *stream, const struct server *server);
+/* "reached"; "away" if an upstream that is not offline does not answer; NULL without upstreams. */
+const char *upstreams_state(const struct server *server);
 
 /* pages.c: the root, the page of the viewer, and its files. */
 enum outcome root_get(struct request *request);

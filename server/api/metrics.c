@@ -189,7 +189,7 @@ static void set_store(const struct server *server)
 {
     struct store_report report;
 
-    if (!store_may_wait(server->store))
+    if (!store_needs_claims(server->store))
         return;
     server->store->search->report(server->store, &report);
     metric_set(METRIC_CACHE_USED_BYTES, (int64_t)report.cache_used_bytes);
@@ -211,6 +211,7 @@ static void write_page(FILE *stream, const struct request *request)
     request_metrics_write(stream);
     set_store(server);
     metrics_write(stream);
+    upstreams_metrics_write(stream, server);
     write_refusals(stream);
     write_connections(stream, server);
     write_certificate(stream, server);

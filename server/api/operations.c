@@ -78,26 +78,32 @@ static const char *store_suspicion(const struct server *server)
                : NULL;
 }
 
-/* Sends {"status":"ready"} and, for a bucket, how uploads are published. */
+static void write_member(struct json *json, const char *key, const char *text)
+{
+    json_key_string(json, key);
+    json_put_string(json, text);
+}
+
+/* Sends {"status":"ready"}; for a bucket, how uploads are published; and whether all upstreams
+ * answer. */
 static enum outcome answer_ready(struct request *request)
 {
-    const struct store *store = request->server->store;
+    struct store *store = request->server->store;
+    const char *upstreams = upstreams_state(request->server);
     struct store_report report;
-    struct json *json;
+    struct json *json = json_reply_new(request, false);
 
-    if (!store_needs_claims(store))
-        return answer(request, "{\"status\":\"ready\"}\n");
-    json = json_reply_new(request, false);
     if (json == NULL)
         return OUTCOME_READY;
-    store->search->report(request->server->store, &report);
     json_object_begin(json);
-    json_key_string(json, "status");
-    json_put_string(json, "ready");
-    json_key_string(json, "store");
-    json_put_string(json, report.is_unreachable ? "away" : "reached");
-    json_key_string(json, "uploads");
-    json_put_string(json, report.writes);
+    write_member(json, "status", "ready");
+    if (store_needs_claims(store)) {
+        store->search->report(store, &report);
+        write_member(json, "store", report.is_unreachable ? "away" : "reached");
+        write_member(json, "uploads", report.writes);
+    }
+    if (upstreams != NULL)
+        write_member(json, "upstreams", upstreams);
     json_object_end(json);
     json_reply_send(request, json);
     request->reply.cache_control = "no-store";

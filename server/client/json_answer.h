@@ -14,4 +14,9 @@ enum zt_status json_answer_ask(struct client *client, struct client_place *place
                                struct json_t **out_object, bool *out_is_problem,
                                struct zt_error *error);
 
+/* Starts work on the server: an empty POST, which is accepted (202) with an object. Fails as
+ * json_answer_ask does. */
+enum zt_status json_answer_start(struct client *client, struct client_place *place,
+                                 struct json_t **out_object, struct zt_error *error);
+
 #endif

@@ -230,6 +230,18 @@ const struct command_option push_options[] = {
     {.name = NULL},
 };
 
+const struct command_option prefetch_options[] = {
+    {"--server", VALUE_OTHER, false, "URL", NULL, "the server; default http://127.0.0.1:8080", 0},
+    {"--upstream", VALUE_OTHER, false, "NAME", NULL,
+     "the upstream; default: the first that can have the repository", 0},
+    {"--revision", VALUE_OTHER, false, "REVISION", NULL, "branch, tag or commit; default main", 0},
+    OPTIONS_SERVER,
+    OPTION_TIMEOUT,
+    OPTION_PROGRESS,
+    OPTION_QUIET,
+    {.name = NULL},
+};
+
 const struct command_option token_options[] = {
     {"--tokens", VALUE_FILE, false, "FILE", NULL,
      "the tokens file; default: auth.tokens of the configuration", 0},

@@ -13,6 +13,7 @@ extern const struct command_option convert_options[];
 extern const struct command_option pull_options[];
 extern const struct command_option push_options[];
 extern const struct command_option healthcheck_options[];
+extern const struct command_option prefetch_options[];
 extern const struct command_option token_options[];
 extern const struct command_option help_options[];
 

@@ -168,6 +168,20 @@ const struct command command_table[] = {
                    "a model under another name"},
                   {"ztserve push tiny/ http://host:8080/acme/tiny",
                    "a folder that save_pretrained wrote"}}},
+    {.name = "prefetch",
+     .run = command_prefetch,
+     .operands = "ORG/MODEL [options]",
+     .kind = VALUE_OTHER,
+     .meaning = "let a server download a whole repository of an upstream",
+     .options = prefetch_options,
+     .details = "Lets a running server download all files of a repository from one of its "
+                "upstreams and check them, so that clients get them later without the upstream. "
+                "Shows the progress, and ends when all files are there. Run the same command again "
+                "to resume. If you interrupt it, the server continues.\nIf the server requires "
+                "tokens, the token needs the right to write.",
+     .examples = {{"ztserve prefetch Qwen/Qwen3-0.6B", "to the server on this machine"},
+                  {"ztserve prefetch acme/tiny --server https://models.example --revision v2",
+                   "another server, and a tag"}}},
     {.name = "token",
      .run = command_token,
      .operands = "NAME read|write|admin [GLOB...] [options]",

@@ -21,6 +21,7 @@ int command_stats(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_pull(int argc, char **argv);
 int command_push(int argc, char **argv);
+int command_prefetch(int argc, char **argv);
 int command_token(int argc, char **argv);
 int command_check_config(int argc, char **argv);
 int command_healthcheck(int argc, char **argv);
