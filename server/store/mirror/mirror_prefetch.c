@@ -32,6 +32,7 @@ struct lane {
     struct zt_source_waiter waiter; /* first */
     struct prefetch *prefetch;
     struct zt_source *source; /* NULL: free */
+    struct zt_source *file;   /* the mirrored file that it reads from */
     bool has_ended;
 };
 
@@ -180,6 +181,7 @@ static void open_next(struct prefetch *prefetch, struct lane *lane)
     const struct mirror_prefetch_ops *ops = &prefetch->all->ops;
     const struct wanted *file = &prefetch->files[prefetch->next++];
     struct zt_source *source;
+    struct zt_source *mirrored;
     struct zt_error error;
 
     assert(lane->source == NULL);
@@ -190,7 +192,8 @@ static void open_next(struct prefetch *prefetch, struct lane *lane)
         return;
     }
     /* Another folder of the store has the file. */
-    if (mirror_file_place(source) == NULL) {
+    mirrored = ops->mirrored != NULL ? ops->mirrored(source) : source;
+    if (mirrored == NULL || mirror_file_place(mirrored) == NULL) {
         zt_source_close(source);
         count_file(prefetch, file->size_bytes);
         return;
@@ -198,9 +201,10 @@ static void open_next(struct prefetch *prefetch, struct lane *lane)
     lane->has_ended = false;
     pthread_mutex_lock(&prefetch->all->lock);
     lane->source = source;
+    lane->file = mirrored;
     pthread_mutex_unlock(&prefetch->all->lock);
     lane->waiter.wake = on_brought;
-    mirror_file_bring(source, &lane->waiter);
+    mirror_file_bring(mirrored, &lane->waiter);
 }
 
 /* Closes the files that are complete, or failed. */
@@ -401,7 +405,7 @@ bool mirror_prefetch_report(struct mirror_prefetches *all, const char *repositor
         out_report->bytes_here = prefetch->ended_bytes;
         for (unsigned i = 0; i < LANES; i++)
             if (prefetch->lanes[i].source != NULL)
-                out_report->bytes_here += mirror_file_bytes_here(prefetch->lanes[i].source);
+                out_report->bytes_here += mirror_file_bytes_here(prefetch->lanes[i].file);
     }
     pthread_mutex_unlock(&all->lock);
     return prefetch != NULL;

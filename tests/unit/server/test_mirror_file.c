@@ -487,7 +487,8 @@ static struct mirror_prefetch_report await_prefetch(struct mirror_prefetches *pr
 
 TEST(a_prefetch_fetches_all_files_and_reports_how_it_ended)
 {
-    const struct mirror_prefetch_ops ops = {list_files, open_listed, &world};
+    const struct mirror_prefetch_ops ops = {
+        .list = list_files, .open = open_listed, .context = &world};
     struct mirror_prefetches *prefetches;
     struct mirror_prefetch_report report;
 
