@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/hex.h"
 #include "remote/remote.h"
 
@@ -117,4 +118,20 @@ bool judge_is_same_file(const struct upstream_place *place, const struct remote_
     /* The ETag of a redirect may be of anything. */
     return head->status / 100 != 2 ||
            !judge_etag_differs(head->etag, place->digest_kind, place->digest);
+}
+
+bool judge_read_digest(const char *repr_digest, uint8_t out_sha256[32])
+{
+    static const char begin[] = "sha-256=:";
+    static const char end[] = "=:";
+    const struct zt_text text = zt_text_from(repr_digest);
+    const size_t digits = ZT_BASE64_SIZE(32) - 1 - 1;
+    const char *at = repr_digest + sizeof(begin) - 1;
+    size_t length;
+
+    return text.length == sizeof(begin) - 1 + digits + sizeof(end) - 1 &&
+           zt_text_starts_with(text, zt_text_from(begin)) &&
+           zt_text_ends_with(text, zt_text_from(end)) &&
+           zt_base64_read((struct zt_text){at, digits}, ZT_BASE64, out_sha256, 32, &length) &&
+           length == 32;
 }

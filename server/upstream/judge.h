@@ -29,4 +29,7 @@ bool judge_is_same_file(const struct upstream_place *place, const struct remote_
 /* Whether an ETag is a digest of the same kind, but another one. */
 bool judge_etag_differs(const char *etag, enum upstream_digest kind, const uint8_t digest[32]);
 
+/* Reads the SHA-256 of a Repr-Digest (RFC 9530) with one member. Returns false for any other. */
+bool judge_read_digest(const char *repr_digest, uint8_t out_sha256[32]);
+
 #endif

@@ -223,6 +223,16 @@ enum zt_status listing_add_page(struct listing_builder *builder, struct zt_text 
     return status;
 }
 
+struct upstream_file *listing_without_digest(struct listing_builder *builder,
+                                             struct upstream_file *after)
+{
+    size_t at = after != NULL ? (size_t)(after - builder->files) + 1 : 0;
+
+    while (at < builder->count && builder->files[at].digest_kind != UPSTREAM_NO_DIGEST)
+        at++;
+    return at < builder->count ? &builder->files[at] : NULL;
+}
+
 struct listing_builder *listing_begin(enum upstream_kind kind)
 {
     struct listing_builder *builder = calloc(1, sizeof(*builder));

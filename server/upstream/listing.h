@@ -22,6 +22,10 @@ struct listing_builder *listing_begin(enum upstream_kind kind);
  * ZT_LIMIT; ZT_NO_MEMORY. */
 enum zt_status listing_add_page(struct listing_builder *builder, struct zt_text json,
                                 struct zt_error *error);
+/* Returns the first file without a digest after this one (NULL: of all), to be filled in. NULL:
+ * there is none. Until the next page. */
+struct upstream_file *listing_without_digest(struct listing_builder *builder,
+                                             struct upstream_file *after);
 /* After the last page. Frees the builder in any case. The same errors. */
 enum zt_status listing_end(struct listing_builder *builder, const char *commit,
                            struct upstream_listing **out_listing, struct zt_error *error);

@@ -16,6 +16,8 @@
 #define LIST_MS       120000
 #define LIST_TRY_MS   20000
 #define LOOKUP_TRIES  4
+/* For all digests that a list lacks. */
+#define DIGESTS_MS 30000
 /* Of an upstream that is away. */
 #define BRIEF_MS 3000
 /* The answer about a repository may list its files, without digests. */
@@ -29,6 +31,7 @@ struct lookup_request {
     struct upstream_request request;
     int64_t by_ms;
     uint64_t try_ms;
+    bool is_digest; /* HEAD: only the digest of a file is wanted */
 };
 
 /* --- one request --- */
@@ -37,7 +40,7 @@ static void limit_time(struct lookup_request *lookup, int64_t now_ms)
 {
     struct remote_exchange *exchange = &lookup->request.exchange;
 
-    exchange->tries = LOOKUP_TRIES;
+    exchange->tries = lookup->is_digest ? 1 : LOOKUP_TRIES;
     exchange->time_ms = (uint64_t)(lookup->by_ms - now_ms);
     exchange->try_ms = lookup->try_ms;
     if (!atomic_load(&lookup->upstream->is_away))
@@ -80,6 +83,10 @@ static enum zt_status send_one(struct lookup_request *lookup, size_t body_most,
     upstream_request_prepare(request);
     request->exchange.body_most = body_most;
     request->exchange.is_urgent = true;
+    if (lookup->is_digest) {
+        request->exchange.method = "HEAD";
+        remote_exchange_add(&request->exchange, "want-repr-digest", "sha-256=10");
+    }
     limit_time(lookup, now_ms);
     remote_run(lookup->upstream->remote, &request->exchange);
     upstream_note(request);
@@ -324,6 +331,51 @@ static enum zt_status list_pages(struct lookup_request *lookup, struct listing_b
     return ZT_OK;
 }
 
+/* Asks for the digest of one file. Returns false if asking for more is of no use now. */
+static bool ask_digest(struct lookup_request *lookup, const char *commit,
+                       struct upstream_file *file)
+{
+    struct upstream_request *request = &lookup->request;
+    const struct remote_head *head = &request->exchange.head;
+    struct target_writer writer;
+    struct zt_error ignored;
+    bool has_answer;
+
+    target_begin(&writer, request);
+    target_plain(&writer, "/");
+    target_encoded(&writer, zt_text_from(lookup->repository), true);
+    target_plain(&writer, "/resolve/");
+    target_plain(&writer, commit);
+    target_plain(&writer, "/");
+    target_encoded(&writer, zt_text_from(file->path), true);
+    if (writer.is_too_long)
+        return true;
+    has_answer = send_one(lookup, 0, &ignored) == ZT_OK;
+    if (has_answer && head->status == 200 && head->content_length == file->size_bytes &&
+        strcmp(head->repo_commit, commit) == 0 &&
+        judge_read_digest(head->repr_digest, file->digest))
+        file->digest_kind = UPSTREAM_SHA256;
+    upstream_request_end(request);
+    return has_answer;
+}
+
+/* A ztserve lists files before it knows their digests, and computes them when they are wanted. What
+ * is not known in time stays unknown until the list is read again. */
+static void ask_digests(struct lookup_request *lookup, struct listing_builder *builder,
+                        const char *commit)
+{
+    struct upstream_file *file = NULL;
+    const int64_t digests_by_ms = clock_ms() + DIGESTS_MS;
+
+    if (digests_by_ms < lookup->by_ms)
+        lookup->by_ms = digests_by_ms;
+    lookup->is_digest = true;
+    while ((file = listing_without_digest(builder, file)) != NULL)
+        if (!ask_digest(lookup, commit, file))
+            break;
+    lookup->is_digest = false;
+}
+
 static enum zt_status list(struct lookup_request *lookup, struct lookup_answer *answer,
                            struct zt_error *error)
 {
@@ -344,6 +396,8 @@ static enum zt_status list(struct lookup_request *lookup, struct lookup_answer *
     target_plain(&writer, "?recursive=true");
     assert(!writer.is_too_long);
     status = list_pages(lookup, builder, error);
+    if (status == ZT_OK && lookup->upstream->kind == UPSTREAM_ZTSERVE)
+        ask_digests(lookup, builder, commit);
     if (status == ZT_OK)
         return listing_end(builder, commit, &answer->listing, error);
     listing_drop(builder);

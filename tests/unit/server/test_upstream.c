@@ -15,6 +15,7 @@ struct hub {
     struct service store;
     struct remote *remote;
     struct upstream *upstream;
+    enum upstream_kind kind;
     char answers[4][ANSWER_SIZE];
     struct step steps[4];
 };
@@ -32,7 +33,7 @@ static void set_answer(struct hub *hub, unsigned step, const char *status, const
 static void start_upstream(struct hub *hub, const char *url)
 {
     const struct upstream_options options = {
-        .name = "hub", .url = url, .token = TOKEN, .remote = hub->remote};
+        .name = "hub", .kind = hub->kind, .url = url, .token = TOKEN, .remote = hub->remote};
     struct zt_error error;
 
     assert_ok(upstream_new(&options, &hub->upstream, &error));
@@ -167,6 +168,29 @@ TEST(list_is_read_from_all_pages_or_not_at_all)
     assert_int_equal(upstream_list(hub.upstream, "org/model", COMMIT, &listing, &error),
                      ZT_UNAVAILABLE);
     assert_int_equal(hub.hub.request_count, 3);
+    stop(&hub);
+}
+
+TEST(digests_that_a_list_lacks_are_asked_for)
+{
+    struct hub hub = {.kind = UPSTREAM_ZTSERVE};
+    struct upstream_listing *listing = NULL;
+
+    set_answer(&hub, 0, "200 K", "",
+               "[{\"type\":\"file\",\"path\":\"a\",\"size\":3},"
+               "{\"type\":\"file\",\"path\":\"b\",\"size\":3}]");
+    hub.steps[1].answer = "HTTP/1.1 200 K\r\nContent-Length: 3\r\nX-Repo-Commit: " COMMIT "\r\n"
+                          "Repr-Digest: sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:"
+                          "\r\n\r\n";
+    hub.steps[2].answer = "HTTP/1.1 404 N\r\nContent-Length: 3\r\n\r\n";
+    start(&hub, 3, no_store, 1);
+    assert_ok(upstream_list(hub.upstream, "org/model", COMMIT, &listing, NULL));
+    assert_non_null(strstr(hub.hub.requests[1], "HEAD /org/model/resolve/" COMMIT "/a "));
+    assert_non_null(strstr(hub.hub.requests[1], "want-repr-digest: sha-256=10"));
+    assert_int_equal(listing->files[0].digest_kind, UPSTREAM_SHA256);
+    assert_int_equal(listing->files[0].digest[0], 0xBA);
+    assert_int_equal(listing->files[1].digest_kind, UPSTREAM_NO_DIGEST);
+    upstream_listing_free(listing);
     stop(&hub);
 }
 

@@ -104,3 +104,26 @@ TEST(headers_of_another_file_are_noticed)
         if (judge_is_same_file(&place, &rows[i].head, rows[i].is_own) != rows[i].is_same)
             fail_msg("%s", rows[i].what);
 }
+
+TEST(digest_is_read_from_one_member)
+{
+    static const struct {
+        const char *text;
+        bool is_read;
+    } rows[] = {
+        {"sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:", true},
+        {"sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa00:", false},
+        {"sha-512=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:", false},
+        {"sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", false},
+        {"sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAF=0=:", false},
+        {"", false},
+    };
+    uint8_t sha256[32] = {0};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (judge_read_digest(rows[i].text, sha256) != rows[i].is_read)
+            fail_msg("%s", rows[i].text);
+    assert_true(judge_read_digest(rows[0].text, sha256));
+    assert_int_equal(sha256[0], 0xBA);
+    assert_int_equal(sha256[31], 0xAD);
+}
