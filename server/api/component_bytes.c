@@ -115,8 +115,7 @@ enum outcome component_verify(struct request *request, struct component_view *vi
             request, view, PROBLEM_CORRUPT_COMPONENT, ZT_CORRUPT,
             "the stored bytes do not match the digest stated in the file; they are not served");
     case COMPONENT_UNAVAILABLE:
-        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE,
-                             "the stored bytes cannot be read from the store at the moment");
+        return problem_reply_unavailable(request, zt_text_from(request->generation->own_path));
     case COMPONENT_VERIFIED:
     case COMPONENT_UNCHECKED:
     case COMPONENT_UNDIGESTED:
@@ -226,7 +225,7 @@ enum outcome component_problem_unreadable(struct request *request,
                                  error->message);
     case ZT_UNAVAILABLE:
     case ZT_STALE:
-        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
+        return problem_reply_error(request, error);
     default:
         return problem_reply_error_as(request, PROBLEM_INTERNAL, error);
     }

@@ -61,7 +61,7 @@ static enum problem problem_of_failure(const struct export_plan *plan)
         return PROBLEM_DRAINING;
     case EXPORT_ERROR:
         if (plan->error.status == ZT_UNAVAILABLE || plan->error.status == ZT_STALE)
-            return PROBLEM_STORE_UNAVAILABLE;
+            return problem_of_error(&plan->error);
         break;
     }
     return PROBLEM_INTERNAL;

@@ -117,10 +117,6 @@ static enum file_found take_opened(struct request *request, struct file_search *
         return FILE_FOUND_FOLDER;
     if (search->status == ZT_NOT_FOUND)
         return FILE_FOUND_NONE;
-    if (search->status == ZT_UNAVAILABLE || search->status == ZT_STALE) {
-        problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
-        return FILE_FOUND_FAILED;
-    }
     if (search->status != ZT_OK) {
         problem_reply_error(request, &search->error);
         return FILE_FOUND_FAILED;
@@ -178,7 +174,7 @@ enum file_found file_search_run(struct request *request)
     case CATALOG_NOT_FOUND:
         return open_file(request, search);
     case CATALOG_UNAVAILABLE:
-        problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
+        problem_reply_unavailable(request, path_of(search));
         return FILE_FOUND_FAILED;
     case CATALOG_FOUND:
         break;

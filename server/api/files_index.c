@@ -103,8 +103,6 @@ static enum outcome reply_failure(struct request *request, const struct index *i
         return problem_reply(request, PROBLEM_NOT_FOUND, "there is no folder at this path");
     case ZT_LIMIT:
         return problem_reply(request, PROBLEM_NOT_REPRESENTABLE, "%s", index->error.message);
-    case ZT_UNAVAILABLE:
-        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
     default:
         return problem_reply_error(request, &index->error);
     }

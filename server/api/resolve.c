@@ -66,7 +66,7 @@ bool model_resolve(struct request *request, enum outcome *out_outcome)
                       name.bytes);
         return false;
     case CATALOG_UNAVAILABLE:
-        problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
+        problem_reply_unavailable(request, name);
         return false;
     case CATALOG_FOUND:
         break;

@@ -6,8 +6,6 @@
 #include "http/exchange/problem.h"
 #include "http/exchange/request.h"
 
-#define STORE_UNAVAILABLE_DETAIL "the object store does not respond; only cached data is served"
-
 /* Finds the model of the path's first name and holds it in request->generation. Returns false if
  * the request has been answered (400, 404, 422) or must wait; the handler then returns
  * *out_outcome. Repeated calls cost nothing. */

@@ -162,8 +162,8 @@ static enum outcome step_verify(struct request *request)
         if (state == COMPONENT_CHECKING)
             return OUTCOME_WAITING;
         if (state == COMPONENT_UNAVAILABLE)
-            return problem_reply(request, PROBLEM_STORE_UNAVAILABLE,
-                                 "the blob cannot be read from the store at the moment");
+            return problem_reply_unavailable(request,
+                                             zt_text_from(blob->place.generation->own_path));
         if (state != COMPONENT_CORRUPT) {
             stored_digest_want(request->server, blob->place.generation, blob->place.component);
             set_segments(request, &blob->place);

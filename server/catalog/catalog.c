@@ -375,6 +375,15 @@ struct key {
     struct zt_text name; /* of the model that the file would belong to */
 };
 
+/* Returns true if an upstream was asked for the name lately and gave no answer. */
+static bool is_explained(struct store *store, struct zt_text name)
+{
+    struct zt_error ignored;
+
+    return store->revisions != NULL && store->revisions->explain != NULL &&
+           store->revisions->explain(store, name, &ignored);
+}
+
 /* Handles a file of a remote store that is not in the catalog. */
 static enum catalog_answer search_unknown(struct catalog *catalog, const struct key *key,
                                           bool loaded, struct waiter *waiter)
@@ -391,6 +400,8 @@ static enum catalog_answer search_unknown(struct catalog *catalog, const struct 
     }
     if (store->search->may_look_up(store, key->name) && wait_for_search(catalog, key->name, waiter))
         return CATALOG_PENDING;
+    if (is_explained(store, key->name))
+        return CATALOG_UNAVAILABLE;
     store->search->report(store, &report);
     return report.is_unreachable || unopened_has(&catalog->content, key->name) ? CATALOG_UNAVAILABLE
                                                                                : CATALOG_NOT_FOUND;

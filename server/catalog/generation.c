@@ -447,6 +447,22 @@ bool generation_is_unwritten(const struct generation *generation)
            all_files_are(generation, is_unwritten);
 }
 
+bool generation_is_unverified(const struct generation *generation)
+{
+    const struct shard_files *shards = &generation->shards;
+    struct store *store = generation->store;
+
+    if (store == NULL || store->revisions == NULL)
+        return false;
+    if (store_is_unverified(store, generation->own_path, &generation->identity))
+        return true;
+    for (uint32_t i = 0; i < shards->count; i++)
+        if (shards->items[i].path != NULL &&
+            store_is_unverified(store, shards->items[i].path, &shards->items[i].identity))
+            return true;
+    return false;
+}
+
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text,
                      size_t size)
 {

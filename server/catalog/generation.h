@@ -182,6 +182,9 @@ bool generation_is_same(const struct generation *generation);
  * remote store always returns the bytes of one version. */
 bool generation_is_unwritten(const struct generation *generation);
 
+/* Returns true if one of its files is mirrored and has not been verified yet. Never waits. */
+bool generation_is_unverified(const struct generation *generation);
+
 /* Writes a tag derived from the generation's: "\"<base>-<suffix>\"". */
 void generation_etag(const struct generation *generation, const char *suffix, char *out_text,
                      size_t size);

@@ -247,12 +247,26 @@ static bool keep(struct file_hashes *hashes, const struct hash_key *key,
     return is_new;
 }
 
+/* Finds the digest that the upstream of a mirrored file states, once the bytes agree with it. */
+static bool find_stated(const struct file_hashes *hashes, const char *path,
+                        const struct file_identity *identity, uint8_t out_sha256[SHA256_BYTES])
+{
+    struct store_stated stated;
+
+    if (hashes->server->store == NULL ||
+        !store_state(hashes->server->store, path, identity, &stated) || !stated.has_sha256 ||
+        !stated.is_verified)
+        return false;
+    memcpy(out_sha256, stated.sha256, SHA256_BYTES);
+    return true;
+}
+
 bool file_hashes_find(struct file_hashes *hashes, const char *path,
                       const struct file_identity *identity, uint8_t out_sha256[SHA256_BYTES])
 {
     const struct hash_key key = hash_key_of(path, identity);
 
-    return find(hashes, &key, out_sha256);
+    return find(hashes, &key, out_sha256) || find_stated(hashes, path, identity, out_sha256);
 }
 
 void file_hashes_keep(struct file_hashes *hashes, const char *path,
@@ -457,8 +471,11 @@ void file_hashes_want_made(struct file_hashes *hashes, const char *path,
                            const struct file_identity *identity, const struct hash_made *made)
 {
     const struct hash_key key = hash_key_of(path, identity);
+    struct store *store = hashes->server->store;
     struct file_task *file;
 
+    if (made == NULL && store != NULL && store_is_unverified(store, path, identity))
+        return;
     pthread_mutex_lock(&hashes->lock);
     if (hash_table_find(&hashes->table, &key) == NULL) {
         file = file_task_new(path, identity, made);

@@ -4,7 +4,8 @@
  *
  * Missing digests are computed in the background (hash_queue.h). From a remote store, files of up
  * to HASH_FETCHED_MAX bytes are fetched for that; larger files are hashed only if they are
- * cached. */
+ * cached. Mirrored files are not hashed here before they are verified: their digest is the one that
+ * their upstream states, once the bytes agree with it. */
 #ifndef DIGESTS_FILE_HASHES_H
 #define DIGESTS_FILE_HASHES_H
 

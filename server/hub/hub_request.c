@@ -173,6 +173,14 @@ static enum outcome wait_for_list(struct request *request, const struct hub_requ
                : look(request, hub);
 }
 
+/* Returns true if the client may not see the repository, so that another machine must not be asked
+ * for it: not even whether it exists. */
+static bool may_not_ask(const struct request *request, const struct hub_request *hub)
+{
+    return !store_has_locally(request->server->store, hub->target.repo) &&
+           !authorize_sees_folder(request, hub->target.repo);
+}
+
 struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
 {
     struct hub_request *hub = hub_of(request);
@@ -182,6 +190,10 @@ struct hub_request *hub_find(struct request *request, enum outcome *out_outcome)
         return NULL;
     if (!hub->was_searched) {
         hub->was_searched = true;
+        if (may_not_ask(request, hub)) {
+            *out_outcome = hub_reply_no_repo(request);
+            return NULL;
+        }
         hub->lookup.name = hub->target.repo;
         hub->lookup.revision = hub->target.revision;
         /* Held before anything is found: if the client leaves, there are no further steps. */

@@ -193,7 +193,7 @@ static bool is_owner(const struct repo *repo)
 {
     const struct hub_version *version = repo->versions.now;
 
-    if (strchr(repo->name, '/') != NULL)
+    if (strchr(repo->name, '/') != NULL || version->is_mirrored)
         return false;
     for (size_t i = 0; i < version->count; i++)
         if (strchr(version->files[i].path, '/') == NULL)
@@ -238,6 +238,9 @@ static enum hub_found look(const struct hub_repos *repos, struct repo *repo,
                            struct hub_lookup *lookup)
 {
     const bool is_remembered = is_pinned(lookup) && !lookup->is_again;
+    /* Only an upstream has other names; it may have moved them. */
+    const bool is_other = repos->server->store->revisions != NULL &&
+                          hub_revision_of(lookup->revision) == HUB_REVISION_UNKNOWN;
     struct hub_version *version = is_remembered ? find_pinned(repo, lookup) : NULL;
 
     if (!lookup->has_begun)
@@ -247,14 +250,25 @@ static enum hub_found look(const struct hub_repos *repos, struct repo *repo,
         lookup->version = hub_version_hold(version);
         return HUB_FOUND;
     }
-    return is_remembered || !is_up_to_date(repos, repo, lookup) ? HUB_BUSY : conclude(repo, lookup);
+    return is_remembered || is_other || !is_up_to_date(repos, repo, lookup)
+               ? HUB_BUSY
+               : conclude(repo, lookup);
 }
 
 /* --- looking --- */
 
 static enum hub_found found_of(enum zt_status status)
 {
-    return status == ZT_OK ? HUB_FOUND : status == ZT_NOT_FOUND ? HUB_NO_REPO : HUB_FAILED;
+    switch (status) {
+    case ZT_OK:
+        return HUB_FOUND;
+    case ZT_NOT_FOUND:
+        return HUB_NO_REPO;
+    case ZT_STALE: /* of a mirrored repository */
+        return HUB_NO_REVISION;
+    default:
+        return HUB_FAILED;
+    }
 }
 
 /* Prevents requests from waiting again soon for hashes that could not be computed: a file may be
@@ -351,12 +365,102 @@ static bool see_pinned(const struct hub_repos *repos, struct repo *repo,
     return true;
 }
 
+/* --- mirrored repositories --- */
+
+/* How often to list a commit that stops being the current one meanwhile. */
+#define MOVES_MAX 4
+
+/* Lists a revision. The folder of the current commit has other files as soon as the repository
+ * moves, so the commit must be the same before and after. Returns ZT_NOT_FOUND if the repository is
+ * not mirrored; ZT_STALE if there is no such revision. */
+static enum zt_status list_revision(struct server *server, const char *name,
+                                    struct zt_text revision, struct hub_version **out_version,
+                                    bool *out_is_now, struct zt_error *error)
+{
+    struct store *store = server->store;
+    struct store_revision before;
+    struct store_revision after;
+    enum zt_status status = store->revisions->find(store, name, revision, &before, error);
+
+    for (int i = 0; status == ZT_OK && i < MOVES_MAX; i++, before = after) {
+        if (strlen(before.commit) != HUB_COMMIT_SIZE - 1)
+            return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                           "the commit of a mirrored repository is not a SHA-1");
+        status = hub_version_make(server,
+                                  &(struct hub_listing){.folder = before.folder,
+                                                        .commit = before.commit,
+                                                        .is_mirrored = true},
+                                  out_version, error);
+        if (status == ZT_OK)
+            status = store->revisions->find(store, name, revision, &after, error);
+        if (status == ZT_OK && strcmp(before.commit, after.commit) == 0 &&
+            strcmp(before.folder, after.folder) == 0) {
+            *out_is_now = before.is_current;
+            return ZT_OK;
+        }
+        hub_version_release(*out_version);
+        *out_version = NULL;
+    }
+    return status != ZT_OK ? status
+                           : zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                                     "the mirrored repository keeps changing");
+}
+
+/* Remembers a version of a mirrored repository, and answers the lookup with it. */
+static enum hub_found take_mirrored(struct repo *repo, struct hub_lookup *lookup,
+                                    struct hub_version *version, bool is_now)
+{
+    assert(version->is_mirrored && lock_is_held(&repo->lock));
+    repo_versions_put(&repo->versions, version, is_now);
+    lookup->version = hub_version_hold(version);
+    return HUB_FOUND;
+}
+
+/* Answers a lookup of a mirrored repository. Returns false if it is not one. The lock must be held;
+ * it is released meanwhile. */
+static bool find_mirrored(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup,
+                          enum hub_found *out_found)
+{
+    const bool wants_now = hub_revision_of(lookup->revision) == HUB_REVISION_NOW;
+    const unsigned changes = atomic_load(&repos->server->files_changed);
+    struct hub_version *version = NULL;
+    bool is_now = false;
+    enum zt_status status;
+    uint64_t begun;
+
+    assert(lock_is_held(&repo->lock) && repo->is_listed_now);
+    if (repos->server->store->revisions == NULL)
+        return false;
+    begun = ++repo->begun;
+    pthread_mutex_unlock(&repo->lock);
+    status = list_revision(repos->server, repo->name,
+                           wants_now ? zt_text_from("main") : lookup->revision, &version, &is_now,
+                           &lookup->error);
+    pthread_mutex_lock(&repo->lock);
+    if (status == ZT_NOT_FOUND)
+        return false;
+    if (status != ZT_OK) {
+        *out_found = conclude_without_now(repo, lookup, status);
+        return true;
+    }
+    *out_found = take_mirrored(repo, lookup, version, is_now);
+    if (wants_now) {
+        repo->ended = begun;
+        repo->seen_changes = changes;
+        repo->listed_ms = repo->seen_ms = clock_ms();
+    }
+    return true;
+}
+
 static enum hub_found list(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup)
 {
     enum zt_status status = ZT_OK;
+    enum hub_found found;
 
     if (is_pinned(lookup) && see_pinned(repos, repo, lookup))
         return conclude(repo, lookup);
+    if (find_mirrored(repos, repo, lookup, &found))
+        return found;
     if (!is_up_to_date(repos, repo, lookup))
         status = learn_from_list(repos, repo, lookup);
     if (status != ZT_OK)

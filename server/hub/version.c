@@ -246,6 +246,49 @@ static void add_file(struct hub_version *version, const struct tree_entry *entry
         version->modified_ns = entry->identity.modified_ns;
 }
 
+static bool write_path(const struct hub_version *version, const struct hub_file *file,
+                       char out_path[MODEL_PATH_SIZE])
+{
+    return snprintf(out_path, MODEL_PATH_SIZE, "%s/%s", version->folder, file->path) <
+           MODEL_PATH_SIZE;
+}
+
+/* Names a file that the server hashes unless a blob names it. */
+static void name_stored(struct server *server, struct hub_version *version,
+                        const struct tree_entry *entry, const char *blob, struct hash_limits *left)
+{
+    struct hub_file *file = &version->files[version->count - 1];
+    char path[MODEL_PATH_SIZE];
+
+    if (blob == NULL && write_path(version, file, path) &&
+        !hash_file(server, entry, path, left, file))
+        version->is_outdated = true;
+    name_file(file, blob);
+}
+
+/* Names a mirrored file as its upstream does: by SHA-256, which stands for LFS, or as git does. Our
+ * own hash is not used, because clients compare the name with the upstream's. */
+static void name_mirrored(struct server *server, const struct hub_version *version,
+                          struct hub_file *file)
+{
+    struct store_stated stated = {.has_sha256 = false};
+    char path[MODEL_PATH_SIZE];
+
+    file->has_sha256 = file->is_stated = false;
+    if (write_path(version, file, path))
+        (void)store_state(server->store, path, &file->identity, &stated);
+    if (stated.has_sha256) {
+        file->has_sha256 = file->is_stated = true;
+        memcpy(file->sha256, stated.sha256, sizeof(file->sha256));
+        zt_hex_write(file->etag, file->sha256, sizeof(file->sha256));
+    } else if (stated.has_git_sha1) {
+        file->is_git = true;
+        zt_hex_write(file->etag, stated.git_sha1, sizeof(stated.git_sha1));
+    } else {
+        write_tag(&file->identity, file->etag);
+    }
+}
+
 /* Fills the version from a listing. left: limits of hashing. Returns false if out of memory. */
 static bool fill(struct server *server, struct hub_version *version,
                  const struct tree_listing *listing, const struct blobs *blobs,
@@ -253,7 +296,6 @@ static bool fill(struct server *server, struct hub_version *version,
 {
     size_t bytes;
     const size_t count = file_count(listing, &bytes);
-    char path[MODEL_PATH_SIZE];
     char *paths;
 
     version->files = calloc(count + 1, sizeof(*version->files));
@@ -262,8 +304,6 @@ static bool fill(struct server *server, struct hub_version *version,
         return false;
     for (size_t i = 0; i < listing->count; i++) {
         const struct tree_entry *entry = &listing->entries[i];
-        struct hub_file *file = &version->files[version->count];
-        const char *blob;
 
         if (entry->is_folder) {
             version->has_folders = true;
@@ -271,13 +311,10 @@ static bool fill(struct server *server, struct hub_version *version,
         }
         assert(version->count < count);
         add_file(version, entry, &paths);
-        blob = find_blob(blobs, &entry->identity);
-        if (blob == NULL &&
-            snprintf(path, sizeof(path), "%s/%s", version->folder, entry->path) <
-                (int)sizeof(path) &&
-            !hash_file(server, entry, path, &left, file))
-            version->is_outdated = true;
-        name_file(file, blob);
+        if (version->is_mirrored)
+            name_mirrored(server, version, &version->files[version->count - 1]);
+        else
+            name_stored(server, version, entry, find_blob(blobs, &entry->identity), &left);
     }
     assert(version->count == count && paths <= version->paths + bytes);
     return true;
@@ -314,6 +351,7 @@ static struct hub_version *new_version(const struct hub_listing *wanted)
     atomic_init(&version->references, 1);
     version->folder = strdup(wanted->folder);
     version->is_stated = wanted->commit != NULL;
+    version->is_mirrored = wanted->is_mirrored;
     version->listed_ms = clock_ms();
     if (version->folder != NULL)
         return version;
@@ -359,7 +397,7 @@ static enum zt_status add_files(struct server *server, const struct hub_listing 
     struct blobs blobs = {.count = 0};
     enum zt_status status;
 
-    status = tree_list(server, wanted->folder, true, wanted->blobs == NULL, &listing, error);
+    status = tree_list(server, wanted->folder, true, wanted->commit == NULL, &listing, error);
     if (status == ZT_OK && wanted->blobs != NULL)
         status = tree_list(server, wanted->blobs, false, false, &contents, error);
     if (status == ZT_NOT_FOUND && listing != NULL)
@@ -384,7 +422,7 @@ static enum zt_status make(struct server *server, const struct hub_listing *want
     if (version == NULL)
         return zt_fail_memory(error, "a repository");
     status = add_files(server, wanted, limits, version, error);
-    if (status == ZT_OK && wanted->blobs == NULL && server->config->hub.views &&
+    if (status == ZT_OK && wanted->commit == NULL && server->config->hub.views &&
         !version_views_add(server, version, wanted->previous))
         status = zt_fail_memory(error, "views");
     if (status == ZT_OK) {

@@ -27,7 +27,8 @@ struct hub_file {
     bool has_sha256;
     /* The etag is the file's git SHA-1, which the Hub's own cache uses for small files. */
     bool is_git;
-    /* The SHA-256 comes from a file name in a Hub client's cache; the bytes were not hashed. */
+    /* The SHA-256 comes from a file name in a Hub client's cache, or from the upstream of a mirrored
+     * repository; the bytes were not hashed. */
     bool is_stated;
     uint8_t sha256[32];
     /* The view that the file belongs to. It then has the model's identity, except for its size.
@@ -45,7 +46,8 @@ struct hub_version {
     /* So few bytes are left to hash that a request can wait for them. */
     bool can_be_final;
     bool is_outdated;  /* a file has changed while the version was made */
-    bool is_stated;    /* the commit comes from a Hub client's cache */
+    bool is_stated;    /* the commit comes from a Hub client's cache or from an upstream */
+    bool is_mirrored;  /* from an upstream */
     int64_t listed_ms; /* clock_ms before the listing */
     char *folder;      /* the folder below the root */
     bool has_folders;  /* with or without files */
@@ -68,6 +70,8 @@ struct hub_listing {
      * NULL. */
     const char *commit;
     const char *blobs;
+    /* A commit of a mirrored repository: commit is set, and the upstream states the hashes. */
+    bool is_mirrored;
     const struct hub_version *previous; /* of the same folder, or NULL */
     /* Allows hashing that takes time but that a request can wait for; otherwise only quick
      * hashing. */
@@ -75,7 +79,7 @@ struct hub_listing {
 };
 
 /* Lists a folder, with views of its models unless they are off. A commit of a Hub client's cache
- * gets no views, because the commit does not cover them. On a worker. Returns ZT_NOT_FOUND if there
+ * or of a mirrored repository gets no views, because the commit does not cover them. On a worker. Returns ZT_NOT_FOUND if there
  * is no such folder; ZT_NO_MEMORY, ZT_LIMIT, ZT_IO, ZT_UNAVAILABLE. */
 enum zt_status hub_version_make(struct server *server, const struct hub_listing *wanted,
                                 struct hub_version **out_version, struct zt_error *error);

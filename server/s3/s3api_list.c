@@ -348,8 +348,6 @@ static enum outcome reply_failure(struct request *request, const struct list *li
     case ZT_LIMIT:
         return s3api_problem(request, S3API_INVALID_REQUEST, "%s; list with a delimiter",
                              error->message);
-    case ZT_UNAVAILABLE:
-        return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
     default:
         return problem_reply_error(request, error);
     }

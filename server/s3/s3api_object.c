@@ -259,7 +259,7 @@ static enum outcome find_model(struct request *request, struct object *object)
     case VIEW_MODEL_UNAVAILABLE:
         break;
     }
-    return problem_reply(request, PROBLEM_STORE_UNAVAILABLE, STORE_UNAVAILABLE_DETAIL);
+    return problem_reply_unavailable(request, zt_text_from(view->path));
 }
 
 /* --- the handler --- */

@@ -252,6 +252,10 @@ struct store_revision_ops {
     /* Returns true if bytes of this file were sent within the last hour that turned out to be
      * wrong, so that a client that resumes a download must get all of it. Never waits. */
     bool (*was_wrong)(struct store *store, const char *path, const struct file_identity *identity);
+    /* Returns true if it is not known what is at a path (or under a model's name), or if its bytes
+     * cannot be had, because its upstream has not answered lately; out_error says why, with a rule
+     * of upstream/upstream.h. Never waits. NULL: never. */
+    bool (*explain)(struct store *store, struct zt_text path, struct zt_error *out_error);
 };
 
 struct store {
@@ -289,6 +293,23 @@ static inline bool store_has_locally(const struct store *store, struct zt_text p
 {
     return store->search == NULL ||
            (store->search->has_locally != NULL && store->search->has_locally(store, path));
+}
+
+/* Returns false if the file is not mirrored. Never waits. */
+static inline bool store_state(struct store *store, const char *path,
+                               const struct file_identity *identity,
+                               struct store_stated *out_stated)
+{
+    return store->revisions != NULL && store->revisions->state(store, path, identity, out_stated);
+}
+
+/* Returns true if a file is mirrored and not verified yet. Never waits. */
+static inline bool store_is_unverified(struct store *store, const char *path,
+                                       const struct file_identity *identity)
+{
+    struct store_stated stated;
+
+    return store_state(store, path, identity, &stated) && !stated.is_verified;
 }
 
 /* The folder or bucket itself, below any mirror. */

@@ -13,6 +13,8 @@
 #include <time.h>
 
 #include "base/decimal.h"
+#include "base/server.h"
+#include "catalog/generation.h"
 #include "http/exchange/cors.h"
 #include "http/exchange/multipart.h"
 #include "http/exchange/problem.h"
@@ -25,6 +27,7 @@
 #include "http/fields/digest_fields.h"
 #include "http/fields/ranges.h"
 #include "input/date.h"
+#include "tree/stored_file.h"
 
 /* --- the representation --- */
 
@@ -224,6 +227,39 @@ static void send_ranges(struct request *request, const struct range_set *set)
         problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
 }
 
+/* Shorter ranges are those of readers that look at parts of a file, and do not join them. */
+#define JOINED_RANGE_BYTES ((uint64_t)1 << 20)
+
+/* Returns true if bytes that were sent of the answer's file turned out to be wrong lately. */
+static bool was_wrong(const struct request *request)
+{
+    const struct stored_file *file = request->file;
+    const struct generation *generation = request->generation;
+    struct store *store = request->server->store;
+
+    if (store == NULL || store->revisions == NULL)
+        return false;
+    return (file != NULL && store->revisions->was_wrong(store, file->path, &file->identity)) ||
+           (generation != NULL &&
+            store->revisions->was_wrong(store, generation->own_path, &generation->identity));
+}
+
+/* Returns true if a client may be about to join this range with bytes that it got before, and these
+ * may have been wrong: it gets the whole file, and begins again (section 14.2). */
+static bool must_begin_again(const struct request *request, const char *field,
+                             const struct range_set *set)
+{
+    const struct byte_range *range = &set->ranges[set->count - 1];
+    const uint64_t length = request->reply.length;
+    bool is_joined = field[strlen(field) - 1] == '-' && range->first > 0;
+
+    assert(set->count > 0 && field[0] != '\0');
+    for (unsigned i = 0; i < set->count; i++)
+        if (set->ranges[i].length >= JOINED_RANGE_BYTES && set->ranges[i].length < length)
+            is_joined = true;
+    return is_joined && was_wrong(request);
+}
+
 /* Ranges apply only to GET, and after the preconditions (section 14.2). */
 void answer_choose_ranges(struct request *request)
 {
@@ -243,7 +279,7 @@ void answer_choose_ranges(struct request *request)
         break;
     case RANGES_SATISFIABLE:
         /* S3 has no answers of several parts, and sends the whole object. */
-        if (set.count == 1 || !request_is_s3(request))
+        if ((set.count == 1 || !request_is_s3(request)) && !must_begin_again(request, field, &set))
             send_ranges(request, &set);
         break;
     }
@@ -406,6 +442,16 @@ static void add_checksum(struct request *request, struct field_list *list)
         add(list, "x-amz-checksum-type", "FULL_OBJECT");
 }
 
+/* Returns true if the answer's bytes come from a mirrored file that is not verified yet. */
+static bool is_unverified(const struct request *request)
+{
+    if (request->reply.status >= 400)
+        return false;
+    return (request->file != NULL && store_is_unverified(request->file->store, request->file->path,
+                                                         &request->file->identity)) ||
+           (request->generation != NULL && generation_is_unverified(request->generation));
+}
+
 /* Adds the fields that describe the bytes. */
 static void add_content(struct request *request, struct field_list *list)
 {
@@ -420,6 +466,8 @@ static void add_content(struct request *request, struct field_list *list)
         add(list, "Repr-Digest", digest_text(request, reply->sha256));
     if (state->has_content_sha256 && reply->status == 200)
         add(list, "Content-Digest", digest_text(request, state->content_sha256));
+    if (is_unverified(request))
+        add(list, "ZT-Verified", "no");
     if (request_is_s3(request))
         add_checksum(request, list);
     for (unsigned i = 0; i < reply->field_count; i++)

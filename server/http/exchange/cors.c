@@ -28,7 +28,7 @@ const char cors_exposed[] =
     "Upload-Concat, Upload-Defer-Length, Upload-Expires, Upload-Length, Upload-Metadata, "
     "Upload-Offset, Vary, WWW-Authenticate, X-Error-Code, X-Error-Message, X-Linked-Etag, "
     "X-Linked-Size, X-Repo-Commit, X-Request-Id, X-Xet-Access-Token, X-Xet-Cas-Url, "
-    "X-Xet-Token-Expiration, ZT-Dtype, ZT-Format, ZT-Shape, ZT-Type";
+    "X-Xet-Token-Expiration, ZT-Dtype, ZT-Format, ZT-Shape, ZT-Type, ZT-Verified";
 
 /* --- refusals --- */
 

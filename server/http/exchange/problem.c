@@ -12,9 +12,12 @@
 
 #include "base/json_write.h"
 #include "base/log.h"
+#include "base/server.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
 #include "http/exchange/s3api_error.h"
+#include "store/store.h"
+#include "upstream/upstream.h"
 
 /* Longer details are truncated. Two names fit. */
 #define DETAIL_SIZE 2560
@@ -81,9 +84,11 @@ static const struct problem_kind kinds[PROBLEM_COUNT] = {
     [PROBLEM_NOT_DURABLE] = {500, "not-durable", "Done, but not durably", NULL},
     [PROBLEM_INCOMPLETE] = {500, "incomplete", "Done, but not completely", NULL},
     [PROBLEM_NOT_IMPLEMENTED] = {501, "not-implemented", "Not implemented", NULL},
+    [PROBLEM_UPSTREAM_REFUSED] = {502, "upstream-unavailable", "Upstream unavailable", LATER_S},
     [PROBLEM_DRAINING] = {503, "draining", "Shutting down", NULL},
     [PROBLEM_OVERLOADED] = {503, "overloaded", "Overloaded", SOON_S},
     [PROBLEM_STORE_UNAVAILABLE] = {503, "store-unavailable", "Store unavailable", SOON_S},
+    [PROBLEM_UPSTREAM_UNAVAILABLE] = {503, "upstream-unavailable", "Upstream unavailable", SOON_S},
     [PROBLEM_INSUFFICIENT_STORAGE] = {507, "insufficient-storage", "Insufficient storage", NULL},
 };
 
@@ -144,10 +149,31 @@ enum problem problem_of_status(enum zt_status status)
     return PROBLEM_INTERNAL;
 }
 
+static bool has_rule(const struct zt_error *error, const char *rule)
+{
+    return error->rule != NULL && strcmp(error->rule, rule) == 0;
+}
+
+/* Errors of upstreams have their own rules, because their status is also that of a store. */
+static bool is_of_upstream(const struct zt_error *error)
+{
+    return has_rule(error, UPSTREAM_AWAY) || has_rule(error, UPSTREAM_REFUSED);
+}
+
+enum problem problem_of_error(const struct zt_error *error)
+{
+    if (has_rule(error, UPSTREAM_AWAY))
+        return PROBLEM_UPSTREAM_UNAVAILABLE;
+    return has_rule(error, UPSTREAM_REFUSED) ? PROBLEM_UPSTREAM_REFUSED
+                                             : problem_of_status(error->status);
+}
+
 enum problem problem_of_write(const struct zt_error *error)
 {
     bool forbidden;
 
+    if (is_of_upstream(error))
+        return problem_of_error(error);
     if (error->status == ZT_LIMIT)
         return PROBLEM_INSUFFICIENT_STORAGE;
     if (error->os_error == EMFILE || error->os_error == ENFILE)
@@ -309,6 +335,8 @@ const char *problem_explain(const struct request *request, enum problem problem,
                    ? error->message
                    : "the object store that holds the model cannot be reached now";
     }
+    if (is_of_upstream(error))
+        log_write(LOG_LEVEL_INFO, "request %s: %s", request->id, error->message);
     if (problem != PROBLEM_INTERNAL && problem != PROBLEM_READ_ONLY)
         return error->message;
     log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
@@ -328,8 +356,9 @@ enum outcome problem_reply_error_as(struct request *request, enum problem proble
     if (problem == PROBLEM_READ_ONLY)
         return problem_reply(request, problem,
                              "the server may not write to the folder of models: %s", detail);
-    /* The cause is for the log only. */
-    if (problem == PROBLEM_STORE_UNAVAILABLE || problem == PROBLEM_INTERNAL)
+    /* The cause is for the log only; an upstream's rule is for us only. */
+    if (problem == PROBLEM_STORE_UNAVAILABLE || problem == PROBLEM_INTERNAL ||
+        is_of_upstream(error))
         return reply(request, problem, detail, NULL, NULL);
     return reply(request, problem, detail, NULL, error);
 }
@@ -341,5 +370,17 @@ enum outcome problem_reply_no_memory(struct request *request)
 
 enum outcome problem_reply_error(struct request *request, const struct zt_error *error)
 {
-    return problem_reply_error_as(request, problem_of_status(error->status), error);
+    return problem_reply_error_as(request, problem_of_error(error), error);
+}
+
+enum outcome problem_reply_unavailable(struct request *request, struct zt_text path)
+{
+    struct store *store = request->server->store;
+    struct zt_error error;
+
+    if (store != NULL && store->revisions != NULL && store->revisions->explain != NULL &&
+        store->revisions->explain(store, path, &error))
+        return problem_reply_error(request, &error);
+    return problem_reply(request, PROBLEM_STORE_UNAVAILABLE,
+                         "the object store does not respond; only cached data is served");
 }

@@ -46,9 +46,11 @@ enum problem {
     PROBLEM_NOT_DURABLE, /* complete, but a power failure may undo it */
     PROBLEM_INCOMPLETE,  /* complete, except for the detail's exception */
     PROBLEM_NOT_IMPLEMENTED,
+    PROBLEM_UPSTREAM_REFUSED, /* 502: asking the upstream again soon does not help */
     PROBLEM_DRAINING,
     PROBLEM_OVERLOADED,
     PROBLEM_STORE_UNAVAILABLE,
+    PROBLEM_UPSTREAM_UNAVAILABLE,
     PROBLEM_INSUFFICIENT_STORAGE,
     PROBLEM_COUNT
 };
@@ -122,10 +124,15 @@ void problem_write(struct json *json, enum problem problem, const char *detail, 
 /* Replies with 500: out of memory. */
 enum outcome problem_reply_no_memory(struct request *request);
 
+/* Replies that nothing is known about a path or a model's name now, because the store or its
+ * upstream does not answer, and says which. Always returns OUTCOME_READY. */
+enum outcome problem_reply_unavailable(struct request *request, struct zt_text path);
+
 /* Returns the problem for a failed write to the store. */
 enum problem problem_of_write(const struct zt_error *error);
 
-/* Returns the problem for an error of the core. */
+/* Returns the problem for an error of the core, by its status alone or with its rule. */
 enum problem problem_of_status(enum zt_status status);
+enum problem problem_of_error(const struct zt_error *error);
 
 #endif

@@ -5,6 +5,7 @@
 #include "http/exchange/authorize.h"
 #include "hub/hub_names.h"
 #include "hub/hub_problem.h"
+#include "upload/shared/write_checks.h"
 
 /* A file whose name no file can have does not exist. */
 static enum outcome finish(struct request *request, const struct failure *failure)
@@ -61,7 +62,7 @@ bool hub_refuse_repo(struct request *request, struct zt_text repo)
         return true;
     }
     if (authorize_sees_folder(request, repo))
-        return false;
+        return write_refuse_mirrored(request, repo);
     access_count_failure(ACCESS_MODEL);
     problem_reply(request, PROBLEM_FORBIDDEN, "this client may not use this repository");
     return true;

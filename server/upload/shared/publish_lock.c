@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -117,6 +118,17 @@ void publish_lock_take_here(struct publish_lock *lock, struct store *store, cons
     (void)take_name(lock, -1);
 }
 
+/* Checks again what was checked before the body: meanwhile the repository may have been mirrored. */
+static bool is_writable(const struct publish_lock *lock, const char *path, struct failure *failure)
+{
+    struct store *store = lock->store;
+    char why[STORE_WHY_SIZE];
+
+    if (store->revisions == NULL || !store->revisions->refuses(store, path, why))
+        return true;
+    return failure_refuse(failure, PROBLEM_CONFLICT, "%s", why);
+}
+
 /* The lock names what it locks. */
 static bool take(struct publish_lock *lock, struct failure *failure)
 {
@@ -141,8 +153,11 @@ static bool take(struct publish_lock *lock, struct failure *failure)
 bool publish_lock_take(struct publish_lock *lock, struct server *server, const char *name,
                        struct failure *failure)
 {
+    char path[MODEL_PATH_SIZE];
+
     *lock = (struct publish_lock){.store = server->store, .name = name, .folder_lock = -1};
-    return take(lock, failure);
+    snprintf(path, sizeof(path), "%s.zt", name);
+    return is_writable(lock, path, failure) && take(lock, failure);
 }
 
 bool publish_lock_take_path(struct publish_lock *lock, struct server *server, const char *path,
@@ -153,7 +168,7 @@ bool publish_lock_take_path(struct publish_lock *lock, struct server *server, co
         lock->name = lock->model;
     else
         lock->model[0] = '\0';
-    return take(lock, failure);
+    return is_writable(lock, path, failure) && take(lock, failure);
 }
 
 void publish_lock_release(struct publish_lock *lock)

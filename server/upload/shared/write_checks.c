@@ -39,6 +39,22 @@ bool write_refuse_read_only(struct request *request)
     return !request->server->config->writable || why != NULL;
 }
 
+bool write_refuse_mirrored(struct request *request, struct zt_text path)
+{
+    struct store *store = request->server->store;
+    char text[MODEL_PATH_SIZE];
+    char why[STORE_WHY_SIZE];
+
+    assert(path.length < sizeof(text));
+    if (store == NULL || store->revisions == NULL)
+        return false;
+    snprintf(text, sizeof(text), "%.*s", (int)path.length, path.bytes);
+    if (!store->revisions->refuses(store, text, why))
+        return false;
+    problem_reply(request, PROBLEM_CONFLICT, "%s", why);
+    return true;
+}
+
 bool write_refuse_coding(struct request *request)
 {
     const char *coding = request_header(request, "Content-Encoding");
@@ -271,7 +287,7 @@ bool write_refuse_file_path(struct request *request, struct zt_text path)
         return true;
     }
     if (authorize_sees_file(request, path))
-        return false;
+        return write_refuse_mirrored(request, path);
     access_count_failure(ACCESS_MODEL);
     problem_reply(request, PROBLEM_FORBIDDEN, "this client may not use a file of this name");
     return true;
@@ -376,8 +392,13 @@ bool written_name_refuse(struct request *request, struct zt_text name, bool may_
         return true;
     }
     length = bare_length(name);
-    if (length == name.length || (may_be_shard && is_like_shard(name)))
-        return false;
+    if (length == name.length || (may_be_shard && is_like_shard(name))) {
+        char path[MODEL_PATH_SIZE];
+        const int path_length =
+            snprintf(path, sizeof(path), "%.*s.zt", (int)name.length, name.bytes);
+
+        return write_refuse_mirrored(request, (struct zt_text){path, (size_t)path_length});
+    }
     describe(detail, sizeof(detail), name, length);
     problem_reply(request, PROBLEM_INVALID_NAME, "%s", detail);
     return true;

@@ -10,6 +10,9 @@
 #include "upload/shared/published.h"
 
 bool write_refuse_read_only(struct request *request);
+/* Refuses a path, or a folder, that belongs to a mirrored repository. The names of models and the
+ * paths of files are checked by the functions below. */
+bool write_refuse_mirrored(struct request *request, struct zt_text path);
 /* Refuses a Content-Encoding; for requests whose body is the bytes themselves. */
 bool write_refuse_coding(struct request *request);
 /* Reads Content-Digest and, unless out_repr is NULL, Repr-Digest; refuses malformed ones. */
