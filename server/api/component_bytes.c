@@ -98,7 +98,8 @@ static enum component_state ask(struct request *request, uint32_t component)
 {
     const unsigned char known = atomic_load(&request->generation->states[component]);
 
-    if (request->method != METHOD_HEAD || request->server->waiters == NULL)
+    if (request->method != METHOD_HEAD ||
+        store_has_locally(request->server->store, zt_text_from(request->generation->own_path)))
         return verifier_ask(request->server->verifier, request->generation, component,
                             request_waiter(request));
     return known == COMPONENT_CHECKING ? COMPONENT_UNCHECKED : (enum component_state)known;

@@ -442,8 +442,7 @@ static void add_checksum(struct request *request, struct field_list *list)
         add(list, "x-amz-checksum-type", "FULL_OBJECT");
 }
 
-/* Returns true if the answer's bytes come from a mirrored file that is not verified yet. */
-static bool is_unverified(const struct request *request)
+bool answer_is_unverified(const struct request *request)
 {
     if (request->reply.status >= 400)
         return false;
@@ -466,7 +465,7 @@ static void add_content(struct request *request, struct field_list *list)
         add(list, "Repr-Digest", digest_text(request, reply->sha256));
     if (state->has_content_sha256 && reply->status == 200)
         add(list, "Content-Digest", digest_text(request, state->content_sha256));
-    if (is_unverified(request))
+    if (answer_is_unverified(request))
         add(list, "ZT-Verified", "no");
     if (request_is_s3(request))
         add_checksum(request, list);

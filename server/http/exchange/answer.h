@@ -14,6 +14,9 @@ void answer_choose_ranges(struct request *request);
  * also if a problem has replaced the reply in the meantime. HEAD and 304 get no segments. */
 void answer_take_segments(struct request *request);
 
+/* Returns true if the answer's bytes come from a mirrored file that is not verified yet. */
+bool answer_is_unverified(const struct request *request);
+
 /* Writes up to ANSWER_FIELDS (request_state.h) fields and returns their number. The HTTP library
  * writes Content-Length, Date and Connection. */
 unsigned answer_write_fields(struct request *request, struct field *out_fields);

@@ -8,11 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/server.h"
+#include "catalog/generation.h"
 #include "digests/file_hashes.h"
+#include "http/exchange/answer.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/s3api_fields.h"
 #include "http/fields/digest_fields.h"
+#include "store/store.h"
+#include "tree/stored_file.h"
 #include "zt/digest.h"
 
 /* Up to this much memory is hashed on the loop, which is faster than waking a worker; such a digest
@@ -177,11 +182,23 @@ static void keep_body(struct request *request)
                            request_state(request)->content_sha256);
 }
 
+/* Returns true if the bytes of the answer's file are on this machine and stay there. */
+static bool is_local(const struct request *request)
+{
+    const struct store *store = request->server->store;
+
+    if (store == NULL || !store_may_wait(store))
+        return true;
+    return (request->file == NULL || store_has_locally(store, zt_text_from(request->file->path))) &&
+           (request->generation == NULL ||
+            store_has_locally(store, zt_text_from(request->generation->own_path)));
+}
+
 /* Returns true if hashing would fetch remote bytes that are not even sent: a client's preference
  * does not justify that (RFC 9530 section 4). */
 static bool costs_too_much(const struct request *request)
 {
-    if (request->method != METHOD_HEAD || request->server->waiters == NULL)
+    if (request->method != METHOD_HEAD || is_local(request))
         return false;
     for (size_t i = 0; i < request->reply.segment_count; i++)
         if (request->reply.segments[i].kind == SEGMENT_SOURCE)
@@ -196,7 +213,8 @@ static enum subject find_missing(const struct request *request)
 
     if (costs_too_much(request))
         return SUBJECT_NONE;
-    if (!request->reply.has_sha256 &&
+    /* A digest of bytes that are not verified would vouch for them. */
+    if (!request->reply.has_sha256 && !answer_is_unverified(request) &&
         (state->wants_repr || (state->wants_content && whole && !state->has_content_sha256)))
         return SUBJECT_WHOLE;
     if (state->wants_content && !whole && !state->has_content_sha256)

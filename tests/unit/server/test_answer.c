@@ -1,6 +1,9 @@
 /* Answers: which bytes of a representation, under which fields. */
 #include "exchange_world.h"
 
+#include "store/store.h"
+#include "tree/stored_file.h"
+
 AROUND_ALL_TESTS(open_exchange, NULL)
 
 AROUND_EACH_TEST(NULL, free_last)
@@ -162,4 +165,68 @@ TEST(not_modified_has_a_length_only_if_it_is_known)
     request = ask_next(METHOD_GET, "/unknown");
     add(request, "X-Foretold", "1");
     assert_true(answer_with(request, "If-None-Match", ETAG)->content_length == 77);
+}
+
+/* --- mirrored files --- */
+
+static bool is_verified;
+static bool is_wrong;
+
+static bool state_it(struct store *store, const char *path, const struct file_identity *identity,
+                     struct store_stated *out_stated)
+{
+    (void)store;
+    (void)identity;
+    *out_stated = (struct store_stated){.is_verified = is_verified};
+    return strcmp(path, "o/m/a") == 0;
+}
+
+static bool say_wrong(struct store *store, const char *path, const struct file_identity *identity)
+{
+    (void)store;
+    (void)identity;
+    return is_wrong && strcmp(path, "o/m/a") == 0;
+}
+
+static const struct store_revision_ops revisions = {.state = state_it, .was_wrong = say_wrong};
+static struct store mirror = {.revisions = &revisions};
+static char mirrored_path[] = "o/m/a";
+static const struct stored_file mirrored = {.store = &mirror, .path = mirrored_path};
+
+static const struct answer *get_mirrored(const char *range)
+{
+    struct request *request = ask_next(METHOD_GET, "/bytes");
+
+    server.store = &mirror;
+    request->file = &mirrored;
+    return answer_with(request, "Range", range);
+}
+
+TEST(unverified_files_are_labelled)
+{
+    is_verified = false;
+    assert_string_equal(field_of(get_mirrored("bytes=0-4"), "ZT-Verified"), "no");
+    is_verified = true;
+    assert_string_equal(field_of(get_mirrored("bytes=0-4"), "ZT-Verified"), "");
+    is_verified = false;
+    assert_string_equal(field_of(get("/bytes", "Range", "bytes=0-4"), "ZT-Verified"), "");
+}
+
+TEST(downloads_of_files_that_were_wrong_begin_again)
+{
+    static const struct {
+        const char *range;
+        unsigned status;
+    } cases[] = {{"bytes=10-", 200},
+                 {"bytes=0-", 206},
+                 {"bytes=0-4", 206},
+                 {"bytes=-5", 206},
+                 {"bytes=15-19", 206}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        is_wrong = true;
+        assert_int_equal(get_mirrored(cases[i].range)->status, cases[i].status);
+        is_wrong = false;
+        assert_int_equal(get_mirrored(cases[i].range)->status, 206);
+    }
 }

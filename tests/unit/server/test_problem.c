@@ -7,6 +7,7 @@
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
+#include "upstream/upstream.h"
 
 static struct zt_error error;
 
@@ -41,11 +42,13 @@ static int free_request(void **state)
 AROUND_EACH_TEST(make_request, free_request)
 
 /* One code with two statuses: a conflict with what is there (409), or with a request under way
- * (423); nothing of a name (404), or of one of several names (422). */
+ * (423); nothing of a name (404), or of one of several names (422); an upstream that is away (503),
+ * or that refuses (502). */
 static bool share_a_code(int one, int other)
 {
     return (one == PROBLEM_LOCKED && other == PROBLEM_CONFLICT) ||
-           (one == PROBLEM_RULE_UNUSED && other == PROBLEM_OBJECT_NOT_FOUND);
+           (one == PROBLEM_RULE_UNUSED && other == PROBLEM_OBJECT_NOT_FOUND) ||
+           (one == PROBLEM_UPSTREAM_UNAVAILABLE && other == PROBLEM_UPSTREAM_REFUSED);
 }
 
 TEST(every_problem_has_a_status_and_a_code_of_its_own)
@@ -249,4 +252,24 @@ TEST(a_detail_too_long_is_cut_and_still_json)
     problem_reply(request, PROBLEM_NOT_FOUND, "%s", detail);
     assert_true(request->reply.length < 3000);
     assert_memory_equal(&request->reply.segments[0].bytes[request->reply.length - 2], "}\n", 2);
+}
+
+TEST(upstreams_are_named_with_their_reason)
+{
+    static const struct {
+        const char *rule;
+        unsigned status;
+        const char *retry_after_s;
+    } cases[] = {{UPSTREAM_AWAY, 503, "1"}, {UPSTREAM_REFUSED, 502, "5"}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        zt_fail(&error, ZT_UNAVAILABLE, cases[i].rule, ZT_NO_OFFSET, "the hub says no");
+        problem_reply_error(request, &error);
+        assert_int_equal(request->reply.status, cases[i].status);
+        assert_non_null(strstr(body_of(), "\"upstream-unavailable\""));
+        assert_non_null(strstr(body, "the hub says no"));
+        assert_null(strstr(body, "\"rule\""));
+        assert_string_equal(field_of("Retry-After"), cases[i].retry_after_s);
+        assert_int_equal(problem_status(problem_of_write(&error)), cases[i].status);
+    }
 }

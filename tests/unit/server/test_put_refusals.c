@@ -209,3 +209,22 @@ PREPARED(refused_requests_leave_nothing_registered)
     assert_string_equal(assert_status(world, to_ask("GET", "/v1/uploads"), 200).body,
                         "{\"uploads\":[]}\n");
 }
+
+static bool refuse_mirrored(struct store *store, const char *path, char out_why[STORE_WHY_SIZE])
+{
+    (void)store;
+    snprintf(out_why, STORE_WHY_SIZE, "o/m is mirrored from the hub");
+    return strncmp(path, "o/m/", 4) == 0;
+}
+
+PREPARED(mirrored_repositories_are_refused)
+{
+    static const struct store_revision_ops revisions = {.refuses = refuse_mirrored};
+
+    world->server.store->revisions = &revisions;
+    assert_refused(world, put_to("/v1/models/o%2Fm%2Fx", NULL, NULL), 409, "conflict");
+    assert_refused(world, put_to("/files/o/m/x.txt", NULL, NULL), 409, "conflict");
+    assert_accepted(world, "/v1/models/o%2Fm");
+    assert_accepted(world, "/v1/models/o%2Fn%2Fx");
+    world->server.store->revisions = NULL;
+}
