@@ -27,8 +27,8 @@ struct hub_file {
     bool has_sha256;
     /* The etag is the file's git SHA-1, which the Hub's own cache uses for small files. */
     bool is_git;
-    /* The SHA-256 comes from a file name in a Hub client's cache, or from the upstream of a mirrored
-     * repository; the bytes were not hashed. */
+    /* The SHA-256 comes from a file name in a Hub client's cache, or from the upstream of a
+     * mirrored repository; the bytes were not hashed. */
     bool is_stated;
     uint8_t sha256[32];
     /* The view that the file belongs to. It then has the model's identity, except for its size.
@@ -78,9 +78,10 @@ struct hub_listing {
     bool may_take_long;
 };
 
-/* Lists a folder, with views of its models unless they are off. A commit of a Hub client's cache
- * or of a mirrored repository gets no views, because the commit does not cover them. On a worker. Returns ZT_NOT_FOUND if there
- * is no such folder; ZT_NO_MEMORY, ZT_LIMIT, ZT_IO, ZT_UNAVAILABLE. */
+/* Lists a folder, with views of its models unless they are off. A commit of a Hub client's cache or
+ * of a mirrored repository gets no views, because the commit does not cover them. On a worker.
+ * Returns ZT_NOT_FOUND if there is no such folder; ZT_NO_MEMORY, ZT_LIMIT, ZT_IO,
+ * ZT_UNAVAILABLE. */
 enum zt_status hub_version_make(struct server *server, const struct hub_listing *wanted,
                                 struct hub_version **out_version, struct zt_error *error);
 

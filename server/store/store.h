@@ -218,7 +218,7 @@ struct store_search_ops {
 /* The size of a commit in hex: of SHA-1 or SHA-256, with NUL. */
 #define STORE_COMMIT_SIZE 65
 
-/* One state of a repository: a folder of which the store knows states other than the current one. */
+/* One state of a repository. */
 struct store_revision {
     char commit[STORE_COMMIT_SIZE];
     char folder[MODEL_PATH_SIZE]; /* below which walk and open find its files */
@@ -246,15 +246,15 @@ struct store_revision_ops {
     /* Returns false if the file is not mirrored. Never waits. */
     bool (*state)(struct store *store, const char *path, const struct file_identity *identity,
                   struct store_stated *out_stated);
-    /* Returns true if nobody may write to a path, because it belongs to a mirrored repository, and
-     * says so in a sentence. Never waits for another machine. */
+    /* Returns true if a path cannot be written to, because it belongs to a mirrored repository;
+     * out_why is a sentence that says so. Never waits for another machine. */
     bool (*refuses)(struct store *store, const char *path, char out_why[STORE_WHY_SIZE]);
     /* Returns true if bytes of this file were sent within the last hour that turned out to be
      * wrong, so that a client that resumes a download must get all of it. Never waits. */
     bool (*was_wrong)(struct store *store, const char *path, const struct file_identity *identity);
-    /* Returns true if it is not known what is at a path (or under a model's name), or if its bytes
-     * cannot be had, because its upstream has not answered lately; out_error says why, with a rule
-     * of upstream/upstream.h. Never waits. NULL: never. */
+    /* Returns true if the state of a path, or of a model's name, is unknown because its upstream
+     * did not answer lately; out_error says why, with a rule of upstream/upstream.h. Never waits.
+     * NULL: never. */
     bool (*explain)(struct store *store, struct zt_text path, struct zt_error *out_error);
 };
 

@@ -118,7 +118,7 @@ void publish_lock_take_here(struct publish_lock *lock, struct store *store, cons
     (void)take_name(lock, -1);
 }
 
-/* Checks again what was checked before the body: meanwhile the repository may have been mirrored. */
+/* Checks again: the repository may have been mirrored since the request began. */
 static bool is_writable(const struct publish_lock *lock, const char *path, struct failure *failure)
 {
     struct store *store = lock->store;
