@@ -1,48 +1,348 @@
-/* Placeholder until the store is here. */
+/* Opening and closing a mirror, its state, and what changes with the configuration. */
 #include "store/mirror/mirror.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "cache/cache.h"
+#include "remote/remote.h"
+#include "store/mirror/mirror_prefetch.h"
+#include "store/mirror/mirror_store.h"
+
+#define PATH_SIZE   (CONFIG_TEXT_SIZE + CONFIG_UPSTREAM_NAME_SIZE + 32)
+#define FOLDER_MODE 0700
+/* Requests on their way to one upstream. */
+#define CONNECTIONS 32
+#define GLOBS_MAX   64
+
+static struct mirror *cast(struct store *store)
+{
+    assert(mirror_is(store));
+    return mirror_of(store);
+}
+
+/* --- an upstream --- */
+
+static void on_verified(void *context, const struct mirror_place *place)
+{
+    struct mirror_upstream *upstream = context;
+
+    assert(place->is_verified);
+    mirror_index_mark(&upstream->mirror->index, place, place->proof);
+}
+
+/* The file is another one for everybody who has it open. */
+static void on_wrong(void *context, const struct mirror_place *place)
+{
+    struct mirror_upstream *upstream = context;
+    char path[MODEL_PATH_SIZE];
+
+    atomic_fetch_add(&upstream->wrong_files, 1);
+    mirror_index_mark(&upstream->mirror->index, place, NULL);
+    if (snprintf(path, sizeof(path), "%s/%s", place->file.repository, place->file.path) <
+        (int)sizeof(path))
+        mirror_changes_add(&upstream->mirror->changes, path);
+}
+
+static enum zt_status start_remote(struct mirror_upstream *upstream, struct zt_error *error)
+{
+    const struct config_upstream *config = upstream->config;
+    const struct remote_options options = {.ca_file = config->ca[0] != '\0' ? config->ca : NULL,
+                                           .proxy = config->proxy[0] != '\0' ? config->proxy : NULL,
+                                           .system_proxy = config->proxy[0] == '\0',
+                                           .connections = CONNECTIONS};
+
+    return remote_start(&options, &upstream->remote, error);
+}
+
+static enum zt_status open_upstream(struct mirror_upstream *upstream, const char *token,
+                                    struct zt_error *error)
+{
+    const struct config_upstream *config = upstream->config;
+    struct zt_text globs[GLOBS_MAX];
+    struct upstream_options options = {
+        .name = config->name,
+        .kind = config->kind == CONFIG_UPSTREAM_ZTSERVE ? UPSTREAM_ZTSERVE : UPSTREAM_HUB,
+        .url = config->url,
+        .token = token,
+        .globs = globs,
+        .is_offline = config_flag(&config->offline),
+        .remote = upstream->remote};
+    const char *position = config->match;
+    const char *word;
+    size_t length;
+
+    while ((word = config_list_next(&position, &length)) != NULL) {
+        if (options.glob_count == GLOBS_MAX)
+            return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                           "upstream %s: match has more than %d globs", config->name, GLOBS_MAX);
+        globs[options.glob_count++] = (struct zt_text){word, length};
+    }
+    return upstream_new(&options, &upstream->upstream, error);
+}
+
+static enum zt_status open_cache(struct mirror_upstream *upstream,
+                                 const struct mirror_options *options, struct zt_error *error)
+{
+    char folder[PATH_SIZE];
+    const struct cache_options cache = {.folder = folder,
+                                        .max_bytes =
+                                            (uint64_t)config_number(&upstream->config->keep),
+                                        .workers = options->workers};
+
+    snprintf(folder, sizeof(folder), "%s/%s", options->folder, upstream->config->name);
+    if (mkdir(folder, FOLDER_MODE) != 0 && errno != EEXIST)
+        log_write(LOG_LEVEL_WARN, "%s cannot be made: %m", folder);
+    return cache_open(&cache, &upstream->cache, error);
+}
+
+/* --- prefetching --- */
+
+static enum zt_status list_repository(void *context, const char *repository, const char *revision,
+                                      char out_commit[65],
+                                      bool (*visit)(void *visitor, const char *path,
+                                                    uint64_t size_bytes),
+                                      void *visitor, struct zt_error *error)
+{
+    struct mirror_upstream *upstream = context;
+    struct mirror *mirror = upstream->mirror;
+    struct store_revision found;
+    struct mirror_target target;
+    char path[MODEL_PATH_SIZE];
+    enum zt_status status = mirror->base.revisions->find(&mirror->base, repository,
+                                                         zt_text_from(revision), &found, error);
+
+    if (status != ZT_OK)
+        return status;
+    memcpy(out_commit, found.commit, sizeof(found.commit));
+    if (!mirror_find_known(mirror, found.folder, &target))
+        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "%s has changed", repository);
+    for (size_t i = 0; i < target.version->count; i++) {
+        const struct mirror_entry *entry = &target.version->entries[i];
+
+        if (snprintf(path, sizeof(path), "%s/%s", found.folder, entry->path) < (int)sizeof(path) &&
+            !visit(visitor, path, entry->size_bytes))
+            break;
+    }
+    mirror_version_release(target.version);
+    return ZT_OK;
+}
+
+static enum zt_status open_file(void *context, const char *path, struct zt_source **out_source,
+                                struct zt_error *error)
+{
+    struct mirror_upstream *upstream = context;
+    struct store *store = &upstream->mirror->base;
+    struct file_identity identity;
+
+    return store->ops->open(store, path, out_source, &identity, error);
+}
+
+/* --- opening --- */
+
+static enum zt_status open_files(struct mirror_upstream *upstream,
+                                 const struct mirror_options *options, struct zt_error *error)
+{
+    const struct mirror_files_options files = {.fetch = upstream_fetch,
+                                               .upstream = upstream->upstream,
+                                               .cache = upstream->cache,
+                                               .workers = options->workers,
+                                               .is_strict = config_flag(&upstream->config->strict),
+                                               .on_verified = on_verified,
+                                               .on_wrong = on_wrong,
+                                               .context = upstream};
+    const struct mirror_prefetch_ops prefetch = {list_repository, open_file, upstream};
+    enum zt_status status = mirror_files_new(&files, &upstream->files, error);
+
+    if (status != ZT_OK)
+        return status;
+    return mirror_prefetches_new(&prefetch, options->waiters, &upstream->prefetches, error);
+}
+
+static enum zt_status add_upstream(struct mirror *mirror, const struct mirror_options *options,
+                                   unsigned at, struct zt_error *error)
+{
+    struct mirror_upstream *upstream = &mirror->upstreams[at];
+    enum zt_status status;
+
+    upstream->mirror = mirror;
+    upstream->config = &options->config->upstreams[at];
+    mirror->urls[at] = upstream->config->url;
+    mirror->upstream_count = at + 1;
+    status = start_remote(upstream, error);
+    if (status == ZT_OK)
+        status = open_upstream(upstream, options->tokens[at], error);
+    if (status == ZT_OK)
+        status = open_cache(upstream, options, error);
+    if (status == ZT_OK)
+        status = open_files(upstream, options, error);
+    return status;
+}
+
+static void close_upstream(struct mirror_upstream *upstream)
+{
+    mirror_prefetches_free(upstream->prefetches);
+    remote_stop(upstream->remote);
+    mirror_files_free(upstream->files);
+    cache_close(upstream->cache);
+    upstream_free(upstream->upstream);
+}
+
+/* Leaves the inner store alone. */
+static void free_mirror(struct mirror *mirror)
+{
+    for (unsigned i = 0; i < mirror->upstream_count; i++)
+        close_upstream(&mirror->upstreams[i]);
+    mirror_index_close(&mirror->index);
+    mirror_changes_end(&mirror->changes);
+    pthread_mutex_destroy(&mirror->sought_lock);
+    free(mirror);
+}
+
+static void mirror_close(struct store *store)
+{
+    struct store *inner = store->inner;
+
+    free_mirror(cast(store));
+    inner->ops->close(inner);
+}
+
+static void reconfigure(struct store *store)
+{
+    struct mirror *mirror = cast(store);
+
+    for (unsigned i = 0; i < mirror->upstream_count; i++) {
+        struct mirror_upstream *upstream = &mirror->upstreams[i];
+
+        cache_set_limit(upstream->cache, (uint64_t)config_number(&upstream->config->keep));
+        upstream_set_offline(upstream->upstream, config_flag(&upstream->config->offline));
+        mirror_files_set_strict(upstream->files, config_flag(&upstream->config->strict));
+    }
+    if (store_may_wait(store->inner))
+        store->inner->search->reconfigure(store->inner);
+}
+
+static void interrupt(struct store *store)
+{
+    struct mirror *mirror = cast(store);
+
+    atomic_store(&mirror->is_interrupted, true);
+    for (unsigned i = 0; i < mirror->upstream_count; i++) {
+        struct mirror_upstream *upstream = &mirror->upstreams[i];
+
+        upstream_interrupt(upstream->upstream);
+        mirror_prefetches_interrupt(upstream->prefetches);
+        mirror_files_interrupt(upstream->files);
+        remote_interrupt(upstream->remote);
+    }
+    if (store_may_wait(store->inner))
+        store->inner->search->interrupt(store->inner);
+}
+
+/* An upstream that is away does not make the store unreachable. */
+static void report(struct store *store, struct store_report *out_report)
+{
+    struct mirror *mirror = cast(store);
+
+    *out_report = (struct store_report){.was_reached = true, .has_list = true};
+    if (store_may_wait(store->inner))
+        store->inner->search->report(store->inner, out_report);
+    for (unsigned i = 0; i < mirror->upstream_count; i++) {
+        uint64_t used;
+        uint64_t limit;
+
+        cache_room(mirror->upstreams[i].cache, &used, &limit);
+        out_report->cache_used_bytes += used;
+        out_report->cache_limit_bytes += limit;
+    }
+}
 
 enum zt_status mirror_open(struct store *inner, const struct mirror_options *options,
                            struct store **out_store, struct zt_error *error)
 {
-    (void)inner;
-    (void)options;
-    (void)out_store;
-    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "upstreams are not supported yet");
+    struct mirror *mirror = calloc(1, sizeof(*mirror));
+    char folder[PATH_SIZE];
+    enum zt_status status = ZT_OK;
+
+    assert(options->config->upstream_count <= CONFIG_UPSTREAMS_MAX);
+    if (mirror == NULL)
+        return zt_fail_memory(error, "a mirror");
+    mirror->base = (struct store){
+        .ops = &mirror->ops, .search = &mirror->search, .inner = inner, .staging = inner->staging};
+    pthread_mutex_init(&mirror->sought_lock, NULL);
+    mirror_changes_init(&mirror->changes);
+    mirror->search = (struct store_search_ops){
+        .report = report, .reconfigure = reconfigure, .interrupt = interrupt};
+    mirror->ops.close = mirror_close;
+    mirror_set_inner_ops(mirror);
+    mirror_set_ops(mirror);
+    for (unsigned i = 0; i < options->config->upstream_count && status == ZT_OK; i++)
+        status = add_upstream(mirror, options, i, error);
+    snprintf(folder, sizeof(folder), "%s/repositories", options->folder);
+    mirror_index_open(&mirror->index, folder, mirror->urls, mirror->upstream_count);
+    if (status != ZT_OK) {
+        free_mirror(mirror);
+        return status;
+    }
+    *out_store = &mirror->base;
+    return ZT_OK;
 }
+
+/* --- its state --- */
 
 bool mirror_is(const struct store *store)
 {
-    (void)store;
-    return false;
+    return store->ops->close == mirror_close;
 }
 
 enum zt_status mirror_set_token(struct store *store, unsigned index, const char *token,
                                 struct zt_error *error)
 {
-    (void)store;
-    (void)index;
-    (void)token;
-    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "upstreams are not supported yet");
+    assert(index < cast(store)->upstream_count);
+    return upstream_set_token(cast(store)->upstreams[index].upstream, token, error);
 }
 
 bool mirror_matches(const struct store *store, unsigned index, struct zt_text repository)
 {
-    (void)store;
-    (void)index;
-    (void)repository;
-    return false;
+    const struct mirror *mirror = mirror_of_const(store);
+
+    assert(mirror_is(store) && index < mirror->upstream_count);
+    return upstream_matches(mirror->upstreams[index].upstream, repository);
+}
+
+static uint64_t count_repositories(struct mirror *mirror, unsigned upstream)
+{
+    uint64_t count = 0;
+
+    pthread_mutex_lock(&mirror->index.lock);
+    for (const struct recency_link *link = mirror->index.recency.newest; link != NULL;
+         link = link->older)
+        count += ((const struct mirror_repository *)link)->upstream == upstream;
+    pthread_mutex_unlock(&mirror->index.lock);
+    return count;
 }
 
 void mirror_report(struct store *store, unsigned index, struct mirror_report *out_report)
 {
-    (void)store;
-    (void)index;
-    *out_report = (struct mirror_report){.hits = 0};
+    struct mirror *mirror = cast(store);
+    struct mirror_upstream *upstream = &mirror->upstreams[index];
+
+    assert(index < mirror->upstream_count);
+    *out_report = (struct mirror_report){.repositories = count_repositories(mirror, index),
+                                         .hits = atomic_load(&upstream->hits),
+                                         .misses = atomic_load(&upstream->misses),
+                                         .wrong_files = atomic_load(&upstream->wrong_files)};
+    upstream_report(upstream->upstream, &out_report->upstream);
+    cache_room(upstream->cache, &out_report->cache_used_bytes, &out_report->cache_limit_bytes);
 }
 
 struct mirror_prefetches *mirror_prefetches_of(struct store *store, unsigned index)
 {
-    (void)store;
-    (void)index;
-    return NULL;
+    assert(index < cast(store)->upstream_count);
+    return cast(store)->upstreams[index].prefetches;
 }

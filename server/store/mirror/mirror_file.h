@@ -22,6 +22,7 @@ struct workers;
 /* One version of one file of an upstream. Texts are borrowed, and copied where they are kept. */
 struct mirror_place {
     struct upstream_place file;
+    bool is_pinned; /* opened by its commit, not as a file of the current one; the owner's */
     /* What on_verified reported for these bytes. It names the checksums of all blocks, so bytes
      * that were evicted and fetched again do not count as verified. */
     bool is_verified;

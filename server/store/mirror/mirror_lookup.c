@@ -1,0 +1,506 @@
+/* Finds repositories and their commits: in the index, in the inner store, at an upstream. */
+#include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/mirror/mirror_store.h"
+
+/* So many threads may wait for upstreams; the others that may wait serve what is here. */
+#define LOOKUPS_MAX 24u
+/* How long what is known counts as current after an upstream could not say what is. */
+#define AWAY_MS 5000
+
+/* --- the inner store --- */
+
+static bool stop_at_first(void *context, const char *path, const struct file_identity *identity)
+{
+    (void)path;
+    (void)identity;
+    *(bool *)context = true;
+    return false;
+}
+
+/* Returns ZT_OK if the inner store has a folder of this name, ZT_NOT_FOUND if not. */
+static enum zt_status look_inside(const struct mirror *mirror, const char *name,
+                                  struct zt_error *error)
+{
+    struct store *inner = mirror->base.inner;
+    bool is_seen = false;
+
+    return inner->ops->walk(inner, name, false, stop_at_first, &is_seen, error);
+}
+
+/* --- revisions --- */
+
+static bool is_commit(struct zt_text text)
+{
+    if (text.length != 40 && text.length != 64)
+        return false;
+    for (size_t i = 0; i < text.length; i++)
+        if (strchr("0123456789abcdef", text.bytes[i]) == NULL)
+            return false;
+    return true;
+}
+
+static bool is_main(struct zt_text revision)
+{
+    return revision.length == 0 || zt_text_is(revision, "main") || zt_text_is(revision, "HEAD") ||
+           zt_text_is(revision, "refs/heads/main");
+}
+
+static int64_t belief_ms(const struct mirror_upstream *upstream)
+{
+    return 1000 * config_number(&upstream->config->revalidate_s);
+}
+
+static struct mirror_branch *find_branch(struct mirror_repository *repository,
+                                         struct zt_text revision)
+{
+    for (unsigned i = 0; i < MIRROR_BRANCHES_MAX; i++)
+        if (repository->branches[i].name[0] != '\0' &&
+            zt_text_is(revision, repository->branches[i].name))
+            return &repository->branches[i];
+    return NULL;
+}
+
+static void keep_branch(struct mirror_repository *repository, struct zt_text revision,
+                        const char *commit, int64_t until_ms)
+{
+    struct mirror_branch *branch = find_branch(repository, revision);
+
+    if (revision.length >= sizeof(branch->name))
+        return;
+    if (branch == NULL) {
+        branch = &repository->branches[repository->next_branch];
+        repository->next_branch = (repository->next_branch + 1) % MIRROR_BRANCHES_MAX;
+    }
+    snprintf(branch->name, sizeof(branch->name), "%.*s", (int)revision.length, revision.bytes);
+    snprintf(branch->commit, sizeof(branch->commit), "%s", commit);
+    branch->believed_until_ms = until_ms;
+}
+
+/* What is known of a revision. */
+struct known {
+    struct mirror_version *version; /* borrowed; NULL: nothing */
+    bool is_believed;               /* it need not be asked for */
+};
+
+/* With the lock. */
+static struct known find_known(struct mirror_repository *repository, struct zt_text revision,
+                               int64_t now_ms)
+{
+    struct known known = {NULL, false};
+    const struct mirror_branch *branch;
+
+    if (repository == NULL)
+        return known;
+    if (is_main(revision)) {
+        known.version = mirror_repository_current(repository);
+        known.is_believed = known.version != NULL && now_ms < repository->believed_until_ms;
+    } else if (is_commit(revision)) {
+        known.version = mirror_repository_version(repository, revision);
+        known.is_believed = known.version != NULL;
+    } else if ((branch = find_branch(repository, revision)) != NULL) {
+        known.version = mirror_repository_version(repository, zt_text_from(branch->commit));
+        known.is_believed = known.version != NULL && now_ms < branch->believed_until_ms;
+    }
+    return known;
+}
+
+/* --- asking --- */
+
+/* One question to an upstream. */
+struct question {
+    struct mirror *mirror;
+    struct mirror_upstream *upstream;
+    unsigned number; /* of the upstream */
+    const char *repository;
+    struct zt_text revision;
+};
+
+/* Tells the catalog about the files that it follows, or has to follow. */
+static void note_changes(struct mirror *mirror, const char *repository,
+                         const struct mirror_version *version)
+{
+    char path[MODEL_PATH_SIZE];
+
+    for (size_t i = 0; version != NULL && i < version->count; i++)
+        if (version->entries[i].is_asked && snprintf(path, sizeof(path), "%s/%s", repository,
+                                                     version->entries[i].path) < (int)sizeof(path))
+            mirror_changes_add(&mirror->changes, path);
+}
+
+/* With the lock. Adds what was found, and returns the version as a reference. */
+static struct mirror_version *take(const struct question *question,
+                                   const struct upstream_listing *listing, int64_t modified_ns)
+{
+    struct mirror_index *index = &question->mirror->index;
+    struct mirror_repository *repository =
+        mirror_index_add(index, question->repository, question->number);
+    struct mirror_version *current;
+    struct mirror_version *version;
+    struct mirror_version *before;
+
+    if (repository == NULL)
+        return NULL;
+    current = mirror_repository_current(repository);
+    before = current != NULL ? mirror_version_hold(current) : NULL;
+    version = mirror_version_make(listing, modified_ns, before);
+    if (version == NULL) {
+        mirror_version_release(before);
+        return NULL;
+    }
+    mirror_index_put(index, repository, version, is_main(question->revision));
+    version = mirror_repository_version(repository, zt_text_from(listing->commit));
+    assert(version != NULL);
+    if (is_main(question->revision) && before != version) {
+        note_changes(question->mirror, repository->name, before);
+        note_changes(question->mirror, repository->name, version);
+    }
+    mirror_version_release(before);
+    return mirror_version_hold(version);
+}
+
+/* With the lock. */
+static void believe(const struct question *question, const char *commit)
+{
+    struct mirror_repository *repository =
+        mirror_index_find(&question->mirror->index, zt_text_from(question->repository));
+    const int64_t until_ms = clock_ms() + belief_ms(question->upstream);
+
+    if (repository == NULL)
+        return;
+    repository->is_gone_upstream = false;
+    if (is_main(question->revision))
+        repository->believed_until_ms = until_ms;
+    else if (!is_commit(question->revision))
+        keep_branch(repository, question->revision, commit, until_ms);
+}
+
+/* Makes a commit that is known the answer. Returns a reference, or NULL if it is not known. */
+static struct mirror_version *use_known(const struct question *question, const char *commit)
+{
+    struct mirror_index *index = &question->mirror->index;
+    struct mirror_repository *repository;
+    struct mirror_version *version = NULL;
+    struct mirror_version *before = NULL;
+
+    pthread_mutex_lock(&index->lock);
+    repository = mirror_index_find(index, zt_text_from(question->repository));
+    if (repository != NULL)
+        version = mirror_repository_version(repository, zt_text_from(commit));
+    if (version != NULL) {
+        mirror_version_hold(version);
+        before = mirror_repository_current(repository);
+        if (is_main(question->revision) && before != version) {
+            mirror_version_hold(version);
+            note_changes(question->mirror, repository->name, before);
+            mirror_index_put(index, repository, version, true);
+            note_changes(question->mirror, repository->name, version);
+        }
+        believe(question, commit);
+    }
+    pthread_mutex_unlock(&index->lock);
+    return version;
+}
+
+/* Asks for the commit, and for its list unless that is known. */
+static enum zt_status ask(const struct question *question, struct mirror_version **out_version,
+                          struct zt_error *error)
+{
+    struct mirror_index *index = &question->mirror->index;
+    struct upstream *upstream = question->upstream->upstream;
+    const struct zt_text main_branch = zt_text_from("main");
+    struct upstream_listing *listing = NULL;
+    char commit[UPSTREAM_COMMIT_SIZE];
+    int64_t modified_ns = 0;
+    enum zt_status status =
+        upstream_find_commit(upstream, question->repository,
+                             is_main(question->revision) ? main_branch : question->revision, commit,
+                             &modified_ns, error);
+
+    if (status != ZT_OK)
+        return status;
+    *out_version = use_known(question, commit);
+    if (*out_version != NULL)
+        return ZT_OK;
+    status = upstream_list(upstream, question->repository, commit, &listing, error);
+    if (status != ZT_OK)
+        return status;
+    pthread_mutex_lock(&index->lock);
+    *out_version = take(question, listing, modified_ns);
+    if (*out_version != NULL)
+        believe(question, commit);
+    pthread_mutex_unlock(&index->lock);
+    upstream_listing_free(listing);
+    if (*out_version == NULL)
+        return zt_fail_memory(error, "a mirrored repository");
+    mirror_index_save(index, question->repository);
+    return ZT_OK;
+}
+
+/* Does the same unless too many threads wait already. */
+static enum zt_status ask_in_turn(const struct question *question,
+                                  struct mirror_version **out_version, struct zt_error *error)
+{
+    struct mirror *mirror = question->mirror;
+    enum zt_status status;
+
+    if (atomic_load(&mirror->is_interrupted))
+        return zt_fail(error, ZT_UNAVAILABLE, UPSTREAM_AWAY, ZT_NO_OFFSET,
+                       "the server is shutting down");
+    if (atomic_fetch_add(&mirror->lookups, 1) >= LOOKUPS_MAX)
+        status = zt_fail(error, ZT_UNAVAILABLE, UPSTREAM_AWAY, ZT_NO_OFFSET,
+                         "too many repositories are being looked up at %s",
+                         upstream_name(question->upstream->upstream));
+    else
+        status = ask(question, out_version, error);
+    atomic_fetch_sub(&mirror->lookups, 1);
+    return status;
+}
+
+/* What is known goes on being served. */
+static void note_failure(const struct question *question, enum zt_status status,
+                         const struct zt_error *error)
+{
+    struct mirror_index *index = &question->mirror->index;
+    struct mirror_repository *repository;
+    const int64_t now_ms = clock_ms();
+    const int64_t pause_ms = status == ZT_UNAVAILABLE ? AWAY_MS : belief_ms(question->upstream);
+    struct mirror_branch *branch;
+
+    pthread_mutex_lock(&index->lock);
+    repository = mirror_index_find(index, zt_text_from(question->repository));
+    if (repository != NULL && is_main(question->revision))
+        repository->believed_until_ms = now_ms + pause_ms;
+    branch = repository != NULL ? find_branch(repository, question->revision) : NULL;
+    if (branch != NULL)
+        branch->believed_until_ms = now_ms + pause_ms;
+    if (repository != NULL && status == ZT_NOT_FOUND && !repository->is_gone_upstream) {
+        repository->is_gone_upstream = true;
+        log_write(LOG_LEVEL_WARN, "%s is no longer at %s; what was fetched is kept and served: %s",
+                  repository->name, upstream_url(question->upstream->upstream), error->message);
+    }
+    pthread_mutex_unlock(&index->lock);
+}
+
+/* With the lock. Only one thread asks again what is known. */
+static bool begin_check(struct mirror_repository *repository)
+{
+    if (repository->is_being_checked)
+        return false;
+    repository->is_being_checked = true;
+    return true;
+}
+
+static void end_check(const struct question *question)
+{
+    struct mirror_index *index = &question->mirror->index;
+    struct mirror_repository *repository;
+
+    pthread_mutex_lock(&index->lock);
+    repository = mirror_index_find(index, zt_text_from(question->repository));
+    if (repository != NULL)
+        repository->is_being_checked = false;
+    pthread_mutex_unlock(&index->lock);
+}
+
+/* Finds a revision of a repository that an upstream has or may have. */
+static enum zt_status find_at(const struct question *question, struct mirror_version **out_version,
+                              struct zt_error *error)
+{
+    struct mirror_index *index = &question->mirror->index;
+    struct mirror_version *known_version = NULL;
+    struct mirror_repository *repository;
+    bool is_mine = false;
+    struct known known;
+    enum zt_status status;
+
+    *out_version = NULL;
+    pthread_mutex_lock(&index->lock);
+    repository = mirror_index_find(index, zt_text_from(question->repository));
+    known = find_known(repository, question->revision, clock_ms());
+    if (repository != NULL)
+        recency_touch(&index->recency, &repository->link);
+    if (known.version != NULL) {
+        known_version = mirror_version_hold(known.version);
+        is_mine = !known.is_believed && begin_check(repository);
+    }
+    pthread_mutex_unlock(&index->lock);
+    if (known_version != NULL && !is_mine) {
+        *out_version = known_version;
+        return ZT_OK;
+    }
+    status = ask_in_turn(question, out_version, error);
+    if (is_mine)
+        end_check(question);
+    if (status != ZT_OK)
+        note_failure(question, status, error);
+    if (status != ZT_OK && known_version != NULL) {
+        *out_version = known_version;
+        return ZT_OK;
+    }
+    mirror_version_release(known_version);
+    return status;
+}
+
+/* --- which upstream --- */
+
+/* Returns the upstream of a known repository, or UINT_MAX. */
+static unsigned known_upstream(struct mirror *mirror, struct zt_text name)
+{
+    const struct mirror_repository *repository;
+    unsigned number;
+
+    pthread_mutex_lock(&mirror->index.lock);
+    repository = mirror_index_find(&mirror->index, name);
+    number = repository != NULL ? repository->upstream : UINT_MAX;
+    pthread_mutex_unlock(&mirror->index.lock);
+    return number;
+}
+
+static unsigned matching_upstream(const struct mirror *mirror, struct zt_text name)
+{
+    for (unsigned i = 0; i < mirror->upstream_count; i++)
+        if (upstream_matches(mirror->upstreams[i].upstream, name))
+            return i;
+    return UINT_MAX;
+}
+
+/* Returns ZT_NOT_FOUND if the repository belongs to the inner store, or to nobody. */
+static enum zt_status choose_upstream(struct mirror *mirror, const char *repository,
+                                      unsigned *out_number, struct zt_error *error)
+{
+    const struct zt_text name = zt_text_from(repository);
+    enum zt_status status;
+
+    *out_number = known_upstream(mirror, name);
+    if (*out_number != UINT_MAX)
+        return ZT_OK;
+    *out_number = matching_upstream(mirror, name);
+    if (*out_number == UINT_MAX || !mirror_repository_is_valid(name))
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "no upstream has %s", repository);
+    status = look_inside(mirror, repository, error);
+    if (status == ZT_OK)
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "%s is not mirrored", repository);
+    return status == ZT_NOT_FOUND ? ZT_OK : status;
+}
+
+enum zt_status mirror_find_revision(struct mirror *mirror, const char *repository,
+                                    struct zt_text revision, struct mirror_version **out_version,
+                                    bool *out_is_current, unsigned *out_upstream,
+                                    struct zt_error *error)
+{
+    struct question question = {.mirror = mirror, .repository = repository, .revision = revision};
+    enum zt_status status = choose_upstream(mirror, repository, &question.number, error);
+    const struct mirror_repository *found;
+
+    *out_version = NULL;
+    if (status != ZT_OK)
+        return status;
+    question.upstream = &mirror->upstreams[question.number];
+    status = find_at(&question, out_version, error);
+    if (status != ZT_OK)
+        return status;
+    pthread_mutex_lock(&mirror->index.lock);
+    found = mirror_index_find(&mirror->index, zt_text_from(repository));
+    *out_is_current = found != NULL && mirror_repository_current(found) == *out_version;
+    pthread_mutex_unlock(&mirror->index.lock);
+    *out_upstream = question.number;
+    return ZT_OK;
+}
+
+/* --- paths --- */
+
+static bool set_target(struct mirror_target *target, const char *path)
+{
+    const size_t length = strlen(path);
+    const size_t base = target->name.skipped > length ? length : target->name.skipped - 1;
+
+    if (base >= sizeof(target->base))
+        return false;
+    memcpy(target->base, path, base);
+    target->base[base] = '\0';
+    target->path = target->name.skipped > length ? (struct zt_text){"", 0}
+                                                 : zt_text_from(path + target->name.skipped);
+    return true;
+}
+
+/* Splits a path at a repository that the index has. */
+static bool split_known(struct mirror *mirror, const char *path, struct mirror_name *out_name)
+{
+    for (unsigned parts = 2; parts > 0; parts--)
+        if (mirror_name_split(zt_text_from(path), parts, out_name) &&
+            known_upstream(mirror, zt_text_from(out_name->repository)) != UINT_MAX)
+            return true;
+    return false;
+}
+
+/* Splits a path at the repository that it would belong to if there were one. Returns false if there
+ * is nothing to ask for: the path is an owner's, of whom repositories are known. */
+static bool split_unknown(struct mirror *mirror, const char *path, bool is_file,
+                          struct mirror_name *out_name)
+{
+    const struct zt_text text = zt_text_from(path);
+    unsigned parts = 1;
+    bool is_owner;
+
+    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/'))
+        parts++;
+    if (is_file)
+        parts--;
+    if (parts == 0 || !mirror_name_split(text, parts > 1 ? 2 : 1, out_name))
+        return false;
+    if (parts > 1 || mirror_name_is_snapshot(text))
+        return true;
+    pthread_mutex_lock(&mirror->index.lock);
+    is_owner = mirror_index_has_owner(&mirror->index, zt_text_from(out_name->repository));
+    pthread_mutex_unlock(&mirror->index.lock);
+    return !is_owner;
+}
+
+enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file,
+                           struct mirror_target *out_target, struct zt_error *error)
+{
+    enum zt_status status;
+    bool is_current;
+
+    memset(out_target, 0, sizeof(*out_target));
+    if (!split_known(mirror, path, &out_target->name) &&
+        !split_unknown(mirror, path, is_file, &out_target->name))
+        return ZT_OK;
+    if (!set_target(out_target, path))
+        return ZT_OK;
+    status = mirror_find_revision(mirror, out_target->name.repository,
+                                  zt_text_from(out_target->name.commit), &out_target->version,
+                                  &is_current, &out_target->upstream, error);
+    /* The inner store says that the file does not exist, or has it. */
+    return status == ZT_NOT_FOUND ? ZT_OK : status;
+}
+
+bool mirror_find_known(struct mirror *mirror, const char *path, struct mirror_target *out_target)
+{
+    struct mirror_index *index = &mirror->index;
+    const struct mirror_repository *repository;
+    struct mirror_version *version = NULL;
+
+    memset(out_target, 0, sizeof(*out_target));
+    if (!split_known(mirror, path, &out_target->name) || !set_target(out_target, path))
+        return false;
+    pthread_mutex_lock(&index->lock);
+    repository = mirror_index_find(index, zt_text_from(out_target->name.repository));
+    if (repository != NULL) {
+        out_target->upstream = repository->upstream;
+        version =
+            out_target->name.commit[0] == '\0'
+                ? mirror_repository_current(repository)
+                : mirror_repository_version(repository, zt_text_from(out_target->name.commit));
+    }
+    if (version != NULL)
+        out_target->version = mirror_version_hold(version);
+    pthread_mutex_unlock(&index->lock);
+    return out_target->version != NULL;
+}

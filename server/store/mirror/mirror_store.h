@@ -1,0 +1,96 @@
+/* The structures that the files of this room share. */
+#ifndef STORE_MIRROR_MIRROR_STORE_H
+#define STORE_MIRROR_MIRROR_STORE_H
+
+#include "config/config.h"
+#include "store/mirror/mirror.h"
+#include "store/mirror/mirror_changes.h"
+#include "store/mirror/mirror_index.h"
+#include "store/mirror/mirror_name.h"
+
+struct cache;
+struct remote;
+
+/* One upstream with everything that is kept of it. */
+struct mirror_upstream {
+    struct mirror *mirror;
+    const struct config_upstream *config; /* its numbers and flags may change */
+    struct remote *remote;
+    struct upstream *upstream;
+    struct cache *cache;
+    struct mirror_files *files;
+    struct mirror_prefetches *prefetches;
+    atomic_uint_least64_t wrong_files;
+    atomic_uint_least64_t hits; /* files that were verified when they were opened */
+    atomic_uint_least64_t misses;
+};
+
+/* Names that were looked for by the catalog, as hashes. */
+#define MIRROR_SOUGHT 256u
+
+struct mirror {
+    struct store base; /* first; base.inner is the store that it adds to */
+    struct store_ops ops;
+    struct store_search_ops search;
+    struct store_claim_ops claims;
+    struct mirror_upstream upstreams[CONFIG_UPSTREAMS_MAX];
+    const char *urls[CONFIG_UPSTREAMS_MAX];
+    unsigned upstream_count;
+    struct mirror_index index;
+    struct mirror_changes changes;
+    atomic_uint lookups; /* threads that wait for an upstream */
+    atomic_bool is_interrupted;
+    pthread_mutex_t sought_lock;
+    struct {
+        uint64_t hash;
+        int64_t at_ms;
+    } sought[MIRROR_SOUGHT];
+};
+
+static inline struct mirror *mirror_of(struct store *store)
+{
+    return (struct mirror *)store;
+}
+
+/* The index is locked even by those who only read. */
+static inline struct mirror *mirror_of_const(const struct store *store)
+{
+    union {
+        const struct store *given;
+        struct mirror *own;
+    } both = {.given = store};
+
+    return both.own;
+}
+
+/* A file or folder of a mirrored repository. */
+struct mirror_target {
+    struct mirror_name name;
+    struct mirror_version *version; /* a reference; NULL: not mirrored */
+    unsigned upstream;
+    char base[MODEL_PATH_SIZE]; /* the repository's folder in the store */
+    struct zt_text path;        /* in the repository; borrowed */
+};
+
+/* Finds the mirrored repository that a path belongs to, and asks its upstream if necessary. is_file:
+ * the path is a file's, so that its last part is no repository. Returns ZT_OK without a version if
+ * the path belongs to the inner store. Otherwise returns ZT_NOT_FOUND, ZT_STALE or ZT_UNAVAILABLE,
+ * or ZT_NO_MEMORY. May wait. */
+enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file,
+                           struct mirror_target *out_target, struct zt_error *error);
+/* The same with what is known, without asking or waiting. Returns false if the path belongs to no
+ * known version of a mirrored repository. */
+bool mirror_find_known(struct mirror *mirror, const char *path, struct mirror_target *out_target);
+
+/* Finds a revision of a repository by name, as store_revision_ops.find does. *out_version: a
+ * reference. */
+enum zt_status mirror_find_revision(struct mirror *mirror, const char *repository,
+                                    struct zt_text revision, struct mirror_version **out_version,
+                                    bool *out_is_current, unsigned *out_upstream,
+                                    struct zt_error *error);
+
+/* Fill in the operations that read, and those that only the inner store carries out. */
+void mirror_set_ops(struct mirror *mirror);
+void mirror_set_inner_ops(struct mirror *mirror);
+
+#endif

@@ -1,0 +1,243 @@
+#include "store/mirror/mirror_version.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "upstream/upstream.h"
+#include "zt/digest.h"
+
+#define DIGEST_BYTES 32
+/* An upstream's list has no more (upstream.h). */
+#define ENTRIES_MAX 1000000
+
+static_assert(STORE_COMMIT_SIZE == UPSTREAM_COMMIT_SIZE, "the same commits");
+
+static struct mirror_version *new_version(size_t count, size_t path_bytes)
+{
+    struct mirror_version *version = calloc(1, sizeof(*version));
+
+    if (version == NULL)
+        return NULL;
+    atomic_init(&version->references, 1);
+    version->entries = calloc(count + 1, sizeof(version->entries[0]));
+    version->paths = malloc(path_bytes + 1);
+    if (version->entries != NULL && version->paths != NULL)
+        return version;
+    mirror_version_release(version);
+    return NULL;
+}
+
+struct mirror_version *mirror_version_hold(struct mirror_version *version)
+{
+    atomic_fetch_add(&version->references, 1);
+    return version;
+}
+
+void mirror_version_release(struct mirror_version *version)
+{
+    if (version == NULL || atomic_fetch_sub(&version->references, 1) > 1)
+        return;
+    free(version->entries);
+    free(version->paths);
+    free(version);
+}
+
+/* --- making --- */
+
+bool mirror_entry_has_bytes_of(const struct mirror_entry *a, const struct mirror_entry *b)
+{
+    return a->digest_kind != UPSTREAM_NO_DIGEST && a->digest_kind == b->digest_kind &&
+           a->size_bytes == b->size_bytes && memcmp(a->digest, b->digest, DIGEST_BYTES) == 0;
+}
+
+/* Keeps what is known of a file whose bytes are the same as before. */
+static void carry_over(struct mirror_entry *entry, const struct mirror_version *before)
+{
+    const struct mirror_entry *old =
+        before != NULL ? mirror_version_find(before, zt_text_from(entry->path)) : NULL;
+
+    if (old == NULL)
+        return;
+    entry->is_asked = old->is_asked;
+    if (!mirror_entry_has_bytes_of(entry, old))
+        return;
+    entry->modified_ns = old->modified_ns;
+    entry->is_verified = old->is_verified;
+    memcpy(entry->proof, old->proof, sizeof(entry->proof));
+}
+
+struct mirror_version *mirror_version_make(const struct upstream_listing *listing,
+                                           int64_t modified_ns, const struct mirror_version *before)
+{
+    struct mirror_version *version;
+    size_t bytes = 0;
+    char *at;
+
+    for (size_t i = 0; i < listing->count; i++)
+        bytes += strlen(listing->files[i].path) + 1;
+    version = new_version(listing->count, bytes);
+    if (version == NULL)
+        return NULL;
+    at = version->paths;
+    version->count = listing->count;
+    version->modified_ns = modified_ns;
+    memcpy(version->commit, listing->commit, sizeof(version->commit));
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct upstream_file *file = &listing->files[i];
+        struct mirror_entry *entry = &version->entries[i];
+
+        entry->path = strcpy(at, file->path);
+        at += strlen(at) + 1;
+        entry->size_bytes = file->size_bytes;
+        entry->digest_kind = file->digest_kind;
+        memcpy(entry->digest, file->digest, sizeof(entry->digest));
+        entry->modified_ns = modified_ns;
+        carry_over(entry, before);
+    }
+    assert((size_t)(at - version->paths) == bytes);
+    return version;
+}
+
+/* --- looking --- */
+
+size_t mirror_version_lower_bound(const struct mirror_version *version, struct zt_text path)
+{
+    size_t low = 0;
+    size_t high = version->count;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (zt_text_compare(zt_text_from(version->entries[middle].path), path) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    assert(low == high);
+    return low;
+}
+
+struct mirror_entry *mirror_version_find(const struct mirror_version *version, struct zt_text path)
+{
+    const size_t at = mirror_version_lower_bound(version, path);
+
+    return at < version->count && zt_text_is(path, version->entries[at].path)
+               ? &version->entries[at]
+               : NULL;
+}
+
+/* Without a digest, the commit and the path name the bytes. */
+struct file_identity mirror_entry_identity(const struct mirror_version *version,
+                                           const struct mirror_entry *entry)
+{
+    uint64_t parts[4];
+
+    if (entry->digest_kind != UPSTREAM_NO_DIGEST) {
+        parts[0] = zt_xxh3(entry->digest, sizeof(entry->digest));
+        parts[1] = 0;
+    } else {
+        parts[0] = zt_xxh3(version->commit, strlen(version->commit));
+        parts[1] = zt_xxh3(entry->path, strlen(entry->path));
+    }
+    parts[2] = (uint64_t)entry->digest_kind;
+    parts[3] = entry->size_bytes;
+    return (struct file_identity){.inode = zt_xxh3(parts, sizeof(parts)),
+                                  .size_bytes = entry->size_bytes,
+                                  .modified_ns = entry->modified_ns,
+                                  .changed_ns = entry->modified_ns};
+}
+
+/* --- records --- */
+
+enum { FLAG_ASKED = 1, FLAG_VERIFIED = 2 };
+
+void mirror_version_write(const struct mirror_version *version, struct record_writer *out)
+{
+    size_t path_bytes = 0;
+
+    for (size_t i = 0; i < version->count; i++)
+        path_bytes += strlen(version->entries[i].path) + 1;
+    record_write_text(out, version->commit);
+    record_write_uint(out, (uint64_t)version->modified_ns, 8);
+    record_write_uint(out, version->count, 4);
+    record_write_uint(out, path_bytes, 4);
+    for (size_t i = 0; i < version->count; i++) {
+        const struct mirror_entry *entry = &version->entries[i];
+
+        record_write_text(out, entry->path);
+        record_write_uint(out, entry->size_bytes, 8);
+        record_write_uint(out, (uint64_t)entry->digest_kind, 1);
+        record_write_bytes(out, entry->digest, sizeof(entry->digest));
+        record_write_uint(out, (uint64_t)entry->modified_ns, 8);
+        record_write_uint(
+            out, (entry->is_asked ? FLAG_ASKED : 0) | (entry->is_verified ? FLAG_VERIFIED : 0), 1);
+        record_write_bytes(out, entry->proof, sizeof(entry->proof));
+    }
+}
+
+/* Copies the path to *at, which has left bytes. */
+static bool read_path(struct record_reader *in, char **at, size_t left, struct mirror_entry *entry)
+{
+    char *path = record_read_text(in);
+    const size_t bytes = path != NULL ? strlen(path) + 1 : 0;
+    const bool fits = path != NULL && bytes <= left;
+
+    if (fits) {
+        entry->path = memcpy(*at, path, bytes);
+        *at += bytes;
+    }
+    free(path);
+    return fits;
+}
+
+static bool read_entry(struct record_reader *in, char **at, size_t left, struct mirror_entry *entry)
+{
+    const uint8_t *digest;
+    const uint8_t *proof;
+    uint64_t flags;
+
+    if (!read_path(in, at, left, entry))
+        return false;
+    entry->size_bytes = record_read_uint(in, 8);
+    entry->digest_kind = (enum upstream_digest)record_read_uint(in, 1);
+    digest = record_read_bytes(in, sizeof(entry->digest));
+    entry->modified_ns = (int64_t)record_read_uint(in, 8);
+    flags = record_read_uint(in, 1);
+    proof = record_read_bytes(in, sizeof(entry->proof));
+    if (in->failed || entry->digest_kind > UPSTREAM_GIT_SHA1)
+        return false;
+    memcpy(entry->digest, digest, sizeof(entry->digest));
+    memcpy(entry->proof, proof, sizeof(entry->proof));
+    entry->is_asked = (flags & FLAG_ASKED) != 0;
+    entry->is_verified = (flags & FLAG_VERIFIED) != 0;
+    return true;
+}
+
+struct mirror_version *mirror_version_read(struct record_reader *in)
+{
+    char *commit = record_read_text(in);
+    const int64_t modified_ns = (int64_t)record_read_uint(in, 8);
+    const size_t count = (size_t)record_read_uint(in, 4);
+    const size_t path_bytes = (size_t)record_read_uint(in, 4);
+    struct mirror_version *version = NULL;
+    char *at;
+
+    if (!in->failed && commit != NULL && strlen(commit) < STORE_COMMIT_SIZE &&
+        count <= ENTRIES_MAX && path_bytes <= in->left)
+        version = new_version(count, path_bytes);
+    if (version != NULL)
+        strcpy(version->commit, commit);
+    free(commit);
+    if (version == NULL)
+        return NULL;
+    version->modified_ns = modified_ns;
+    at = version->paths;
+    for (; version->count < count; version->count++)
+        if (!read_entry(in, &at, path_bytes - (size_t)(at - version->paths),
+                        &version->entries[version->count])) {
+            mirror_version_release(version);
+            return NULL;
+        }
+    return version;
+}
