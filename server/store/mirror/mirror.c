@@ -156,7 +156,8 @@ static enum zt_status open_files(struct mirror_upstream *upstream,
                                                .on_verified = on_verified,
                                                .on_wrong = on_wrong,
                                                .context = upstream};
-    const struct mirror_prefetch_ops prefetch = {list_repository, open_file, upstream};
+    const struct mirror_prefetch_ops prefetch = {
+        .list = list_repository, .open = open_file, .context = upstream};
     enum zt_status status = mirror_files_new(&files, &upstream->files, error);
 
     if (status != ZT_OK)
