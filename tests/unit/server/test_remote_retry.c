@@ -433,16 +433,29 @@ TEST(busy_answer_is_reported_before_its_pause)
     struct service service;
     struct remote *remote;
     struct remote_exchange exchange;
-    int64_t begun_ms;
 
     SERVICE_START(&service, steps);
     remote = start_remote(2);
     exchange_with(&exchange, &service);
     exchange.busied = count_busied;
-    begun_ms = clock_ms();
-    exchange.not_before_ms = begun_ms + 100;
     assert_ok(remote_run(remote, &exchange));
-    assert_true(clock_ms() >= begun_ms + 100);
     assert_int_equal(exchange.body_most, 1001);
+    end_exchange(&exchange, remote, &service);
+}
+
+TEST(exchange_is_not_sent_before_its_time)
+{
+    static const struct step steps[] = {
+        {"HTTP/1.1 200 K\r\nContent-Length: 0\r\n\r\n", THEN_KEEP, 0, 0}};
+    struct service service;
+    struct remote *remote;
+    struct remote_exchange exchange;
+
+    SERVICE_START(&service, steps);
+    remote = start_remote(2);
+    exchange_with(&exchange, &service);
+    exchange.not_before_ms = clock_ms() + 300;
+    assert_ok(remote_run(remote, &exchange));
+    assert_true(clock_ms() >= exchange.not_before_ms);
     end_exchange(&exchange, remote, &service);
 }

@@ -252,7 +252,7 @@ static void note_arrived(struct cache_fetch *fetch, uint64_t length)
 }
 
 /* Bytes 20 to 29 of a file of 100. */
-static enum zt_status fetch_range(struct hub *hub, struct range *range)
+static void begin_range(struct hub *hub, struct range *range)
 {
     struct upstream_place place = {.repository = "org/model",
                                    .commit = COMMIT,
@@ -268,8 +268,18 @@ static enum zt_status fetch_range(struct hub *hub, struct range *range)
                                         .arrived = note_arrived,
                                         .done = note_done};
     upstream_fetch(hub->upstream, &place, &range->fetch);
+}
+
+static enum zt_status end_range(struct range *range)
+{
     AWAIT(atomic_load(&range->is_done));
     return range->status;
+}
+
+static enum zt_status fetch_range(struct hub *hub, struct range *range)
+{
+    begin_range(hub, range);
+    return end_range(range);
 }
 
 #define FOUND_FIELDS                                                                   \
@@ -322,20 +332,30 @@ TEST(range_comes_from_a_signed_address_without_the_token)
     stop(&hub);
 }
 
+#define CUT  "HTTP/1.1 206 P\r\nContent-Length: 10\r\n" PART_FIELDS "\r\n01234"
+#define REST "HTTP/1.1 206 P\r\nContent-Length: 5\r\nContent-Range: bytes 25-29/100\r\n\r\n56789"
+
 TEST(cut_range_is_continued_where_it_was_cut)
 {
     static const struct step store[] = {
-        {"HTTP/1.1 206 P\r\nContent-Length: 10\r\n" PART_FIELDS "\r\n01234", THEN_CLOSE, 0, 0},
-        {"HTTP/1.1 206 P\r\nContent-Length: 5\r\nContent-Range: bytes 25-29/100\r\n\r\n56789",
-         THEN_KEEP, 0, 0}};
+        {CUT, THEN_CLOSE, 0, 0},
+        {REST, THEN_KEEP, 0, 0},
+        /* The same, and the address expires between them. */
+        {CUT, THEN_CLOSE, 0, 0},
+        {"HTTP/1.1 403 F\r\nContent-Length: 0\r\n\r\n", THEN_KEEP, 0, 0},
+        {REST, THEN_KEEP, 0, 0}};
     struct hub hub = {.upstream = NULL};
     struct range range;
 
-    start_redirecting(&hub, store, 2);
-    assert_ok(fetch_range(&hub, &range));
-    assert_memory_equal(range.bytes, "0123456789", 10);
+    start_redirecting(&hub, store, 5);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_ok(fetch_range(&hub, &range));
+        assert_memory_equal(range.bytes, "0123456789", 10);
+        assert_true(range.arrived >= 5);
+    }
     assert_non_null(strstr(hub.store.requests[1], "range: bytes=25-29"));
-    assert_true(range.arrived >= 5);
+    assert_non_null(strstr(hub.store.requests[4], "range: bytes=25-29"));
+    assert_non_null(strstr(hub.store.requests[4], "GET /signed?Signature=1"));
     stop(&hub);
 }
 
@@ -387,18 +407,23 @@ TEST(pause_that_the_upstream_asks_for_holds_all_requests)
 {
     struct hub hub = {.upstream = NULL};
     struct upstream_report report;
-    struct range range;
+    struct range ranges[2];
     int64_t begun_ms;
 
-    set_answer(&hub, 0, "429 B", "Retry-After: 1\r\n", "");
+    set_answer(&hub, 0, "429 B", "Retry-After: 3\r\n", "");
     set_answer(&hub, 1, "206 P", PART_FIELDS, "0123456789");
     start(&hub, 2, no_store, 1);
     begun_ms = clock_ms();
-    assert_ok(fetch_range(&hub, &range));
-    assert_true(clock_ms() - begun_ms >= 990);
+    begin_range(&hub, &ranges[0]);
+    AWAIT((upstream_report(hub.upstream, &report),
+           report.pause_ms > 0 || atomic_load(&ranges[0].is_done)));
+    assert_true(report.pause_ms > 0);
+    assert_ok(fetch_range(&hub, &ranges[1]));
+    assert_true(clock_ms() - begun_ms >= 2990);
+    assert_ok(end_range(&ranges[0]));
     upstream_report(hub.upstream, &report);
-    assert_int_equal(report.fetched_bytes, 10);
-    assert_int_equal(report.requests, 2);
+    assert_int_equal(report.fetched_bytes, 20);
+    assert_int_equal(report.requests, 3);
     stop(&hub);
 }
 
