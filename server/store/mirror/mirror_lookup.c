@@ -287,6 +287,51 @@ static void note_failure(const struct question *question, enum zt_status status,
     pthread_mutex_unlock(&index->lock);
 }
 
+/* --- failures of lookups --- */
+
+static struct mirror_failure *failure_of(struct mirror *mirror, const char *repository)
+{
+    for (unsigned i = 0; i < MIRROR_FAILURES; i++)
+        if (mirror->failures[i].at_ms != 0 &&
+            strcmp(mirror->failures[i].repository, repository) == 0)
+            return &mirror->failures[i];
+    return NULL;
+}
+
+/* Keeps or clears the failure of a repository. error: NULL after a success. */
+static void keep_failure(struct mirror *mirror, const char *repository,
+                         const struct zt_error *error)
+{
+    struct mirror_failure *failure;
+
+    pthread_mutex_lock(&mirror->sought_lock);
+    failure = failure_of(mirror, repository);
+    if (failure == NULL && error != NULL) {
+        failure = &mirror->failures[mirror->next_failure];
+        mirror->next_failure = (mirror->next_failure + 1) % MIRROR_FAILURES;
+        snprintf(failure->repository, sizeof(failure->repository), "%s", repository);
+    }
+    if (failure != NULL)
+        failure->at_ms = error != NULL ? clock_ms() : 0;
+    if (error != NULL)
+        failure->error = *error;
+    pthread_mutex_unlock(&mirror->sought_lock);
+}
+
+bool mirror_find_failure(struct mirror *mirror, const char *repository, struct zt_error *out_error)
+{
+    const struct mirror_failure *failure;
+    bool is_recent;
+
+    pthread_mutex_lock(&mirror->sought_lock);
+    failure = failure_of(mirror, repository);
+    is_recent = failure != NULL && clock_ms() - failure->at_ms < MIRROR_FAILURE_MS;
+    if (is_recent)
+        *out_error = failure->error;
+    pthread_mutex_unlock(&mirror->sought_lock);
+    return is_recent;
+}
+
 /* With the lock. Only one thread asks again what is known. */
 static bool begin_check(struct mirror_repository *repository)
 {
@@ -339,6 +384,7 @@ static enum zt_status find_at(const struct question *question, struct mirror_ver
         end_check(question);
     if (status != ZT_OK)
         note_failure(question, status, error);
+    keep_failure(question->mirror, question->repository, status == ZT_UNAVAILABLE ? error : NULL);
     if (status != ZT_OK && known_version != NULL) {
         *out_version = known_version;
         return ZT_OK;
@@ -349,8 +395,7 @@ static enum zt_status find_at(const struct question *question, struct mirror_ver
 
 /* --- which upstream --- */
 
-/* Returns the upstream of a known repository, or UINT_MAX. */
-static unsigned known_upstream(struct mirror *mirror, struct zt_text name)
+unsigned mirror_known_upstream(struct mirror *mirror, struct zt_text name)
 {
     const struct mirror_repository *repository;
     unsigned number;
@@ -377,7 +422,7 @@ static enum zt_status choose_upstream(struct mirror *mirror, const char *reposit
     const struct zt_text name = zt_text_from(repository);
     enum zt_status status;
 
-    *out_number = known_upstream(mirror, name);
+    *out_number = mirror_known_upstream(mirror, name);
     if (*out_number != UINT_MAX)
         return ZT_OK;
     *out_number = matching_upstream(mirror, name);
@@ -411,96 +456,4 @@ enum zt_status mirror_find_revision(struct mirror *mirror, const char *repositor
     pthread_mutex_unlock(&mirror->index.lock);
     *out_upstream = question.number;
     return ZT_OK;
-}
-
-/* --- paths --- */
-
-static bool set_target(struct mirror_target *target, const char *path)
-{
-    const size_t length = strlen(path);
-    const size_t base = target->name.skipped > length ? length : target->name.skipped - 1;
-
-    if (base >= sizeof(target->base))
-        return false;
-    memcpy(target->base, path, base);
-    target->base[base] = '\0';
-    target->path = target->name.skipped > length ? (struct zt_text){"", 0}
-                                                 : zt_text_from(path + target->name.skipped);
-    return true;
-}
-
-/* Splits a path at a repository that the index has. */
-static bool split_known(struct mirror *mirror, const char *path, struct mirror_name *out_name)
-{
-    for (unsigned parts = 2; parts > 0; parts--)
-        if (mirror_name_split(zt_text_from(path), parts, out_name) &&
-            known_upstream(mirror, zt_text_from(out_name->repository)) != UINT_MAX)
-            return true;
-    return false;
-}
-
-/* Splits a path at the repository that it would belong to if there were one. Returns false if there
- * is nothing to ask for: the path is an owner's, of whom repositories are known. */
-static bool split_unknown(struct mirror *mirror, const char *path, bool is_file,
-                          struct mirror_name *out_name)
-{
-    const struct zt_text text = zt_text_from(path);
-    unsigned parts = 1;
-    bool is_owner;
-
-    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/'))
-        parts++;
-    if (is_file)
-        parts--;
-    if (parts == 0 || !mirror_name_split(text, parts > 1 ? 2 : 1, out_name))
-        return false;
-    if (parts > 1 || mirror_name_is_snapshot(text))
-        return true;
-    pthread_mutex_lock(&mirror->index.lock);
-    is_owner = mirror_index_has_owner(&mirror->index, zt_text_from(out_name->repository));
-    pthread_mutex_unlock(&mirror->index.lock);
-    return !is_owner;
-}
-
-enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file,
-                           struct mirror_target *out_target, struct zt_error *error)
-{
-    enum zt_status status;
-    bool is_current;
-
-    memset(out_target, 0, sizeof(*out_target));
-    if (!split_known(mirror, path, &out_target->name) &&
-        !split_unknown(mirror, path, is_file, &out_target->name))
-        return ZT_OK;
-    if (!set_target(out_target, path))
-        return ZT_OK;
-    status = mirror_find_revision(mirror, out_target->name.repository,
-                                  zt_text_from(out_target->name.commit), &out_target->version,
-                                  &is_current, &out_target->upstream, error);
-    /* The inner store says that the file does not exist, or has it. */
-    return status == ZT_NOT_FOUND ? ZT_OK : status;
-}
-
-bool mirror_find_known(struct mirror *mirror, const char *path, struct mirror_target *out_target)
-{
-    struct mirror_index *index = &mirror->index;
-    const struct mirror_repository *repository;
-    struct mirror_version *version = NULL;
-
-    memset(out_target, 0, sizeof(*out_target));
-    if (!split_known(mirror, path, &out_target->name) || !set_target(out_target, path))
-        return false;
-    pthread_mutex_lock(&index->lock);
-    repository = mirror_index_find(index, zt_text_from(out_target->name.repository));
-    if (repository != NULL) {
-        out_target->upstream = repository->upstream;
-        version =
-            out_target->name.commit[0] == '\0'
-                ? mirror_repository_current(repository)
-                : mirror_repository_version(repository, zt_text_from(out_target->name.commit));
-    }
-    if (version != NULL)
-        out_target->version = mirror_version_hold(version);
-    pthread_mutex_unlock(&index->lock);
-    return out_target->version != NULL;
 }

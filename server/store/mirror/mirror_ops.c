@@ -19,149 +19,6 @@ static struct store *inner_of(struct store *store)
     return store->inner;
 }
 
-/* --- walking --- */
-
-struct visiting {
-    store_visit visit;
-    void *context;
-    const char *base;
-    size_t skipped; /* of paths in the repository */
-    bool is_deep;
-    bool has_any;
-    char above[MODEL_PATH_SIZE]; /* the folder that was visited last */
-};
-
-/* Visits the folders of a file that did not contain the file before. Files come in order. Returns
- * false to stop. */
-static bool visit_folders(struct visiting *visiting, const char *path, size_t below)
-{
-    const char *slash = strchr(path + below, '/');
-
-    for (; slash != NULL; slash = visiting->is_deep ? strchr(slash + 1, '/') : NULL) {
-        const size_t length = (size_t)(slash - path);
-
-        if (strncmp(visiting->above, path, length) == 0 &&
-            (visiting->above[length] == '\0' || visiting->above[length] == '/'))
-            continue;
-        snprintf(visiting->above, sizeof(visiting->above), "%.*s", (int)length, path);
-        if (!visiting->visit(visiting->context, visiting->above, NULL))
-            return false;
-    }
-    return true;
-}
-
-/* Returns false to stop. */
-static bool visit_entry(struct visiting *visiting, const struct mirror_version *version,
-                        const struct mirror_entry *entry)
-{
-    const struct file_identity identity = mirror_entry_identity(version, entry);
-    char path[MODEL_PATH_SIZE];
-    const size_t below = strlen(visiting->base) + 1 + visiting->skipped;
-
-    visiting->has_any = true;
-    if (snprintf(path, sizeof(path), "%s/%s", visiting->base, entry->path) >= (int)sizeof(path))
-        return true;
-    assert(below <= strlen(path));
-    if (!visit_folders(visiting, path, below))
-        return false;
-    if (!visiting->is_deep && strchr(path + below, '/') != NULL)
-        return true;
-    return visiting->visit(visiting->context, path, &identity);
-}
-
-static bool visit_all(struct visiting *visiting, const struct mirror_version *version,
-                      struct zt_text folder)
-{
-    char beginning[MODEL_PATH_SIZE];
-    struct zt_text prefix = {beginning, folder.length + (folder.length > 0)};
-
-    if (prefix.length >= sizeof(beginning))
-        return true;
-    snprintf(beginning, sizeof(beginning), "%.*s/", (int)folder.length, folder.bytes);
-    visiting->skipped = prefix.length;
-    for (size_t i = mirror_version_lower_bound(version, prefix); i < version->count; i++) {
-        if (!zt_text_starts_with(zt_text_from(version->entries[i].path), prefix))
-            break;
-        if (!visit_entry(visiting, version, &version->entries[i]))
-            return false;
-    }
-    return true;
-}
-
-/* Visits the known repositories below an owner, or all of them if it is empty. Returns false to
- * stop. */
-static bool visit_repositories(struct visiting *visiting, const struct mirror_current *list,
-                               size_t count, const char *owner)
-{
-    const size_t length = strlen(owner);
-
-    for (size_t i = 0; i < count; i++) {
-        const char *name = list[i].name;
-        const char *slash;
-
-        if (strncmp(name, owner, length) != 0 || (length > 0 && name[length] != '/'))
-            continue;
-        visiting->has_any = true;
-        slash = strchr(name, '/');
-        if (length == 0 && slash != NULL && !visit_folders(visiting, name, 0))
-            return false;
-        if (length == 0 && slash != NULL && !visiting->is_deep)
-            continue;
-        if (!visiting->visit(visiting->context, name, NULL))
-            return false;
-        visiting->base = name;
-        if (visiting->is_deep && !visit_all(visiting, list[i].version, (struct zt_text){"", 0}))
-            return false;
-    }
-    return true;
-}
-
-/* Walks the inner store, and adds the known repositories. */
-static enum zt_status walk_above(struct mirror *mirror, const char *folder,
-                                 struct visiting *visiting, struct zt_error *error)
-{
-    struct store *inner = mirror->base.inner;
-    struct mirror_current *list;
-    size_t count;
-    enum zt_status status;
-
-    if (!mirror_index_list(&mirror->index, &list, &count))
-        return zt_fail_memory(error, "a list of repositories");
-    if (visit_repositories(visiting, list, count, folder)) {
-        status = inner->ops->walk(inner, folder, visiting->is_deep, visiting->visit,
-                                  visiting->context, error);
-        if (status == ZT_NOT_FOUND && visiting->has_any)
-            status = ZT_OK;
-    } else {
-        status = ZT_OK;
-    }
-    mirror_current_free(list, count);
-    return status;
-}
-
-static enum zt_status mirror_walk(struct store *store, const char *folder, bool is_deep,
-                                  store_visit visit, void *context, struct zt_error *error)
-{
-    struct mirror *mirror = mirror_of(store);
-    struct visiting visiting = {.visit = visit, .context = context, .is_deep = is_deep};
-    struct mirror_target target = {.version = NULL};
-    enum zt_status status = ZT_OK;
-
-    if (folder[0] != '\0')
-        status = mirror_find(mirror, folder, false, &target, error);
-    if (status != ZT_OK)
-        return status;
-    if (target.version == NULL)
-        return walk_above(mirror, folder, &visiting, error);
-    visiting.base = target.base;
-    snprintf(visiting.above, sizeof(visiting.above), "%s", folder);
-    (void)visit_all(&visiting, target.version, target.path);
-    if (!visiting.has_any && target.path.length > 0)
-        status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such folder");
-    mirror_version_release(target.version);
-    return status;
-}
-
 /* --- the catalog's files --- */
 
 static bool is_model(const char *path)
@@ -311,30 +168,12 @@ static void ask_for(struct mirror *mirror, const struct mirror_target *target,
         mirror_changes_add(&mirror->changes, path);
 }
 
-static struct mirror_place place_of(struct mirror *mirror, const struct mirror_target *target,
-                                    const struct mirror_entry *entry)
-{
-    struct mirror_place place = {.file = {.repository = target->name.repository,
-                                          .commit = target->version->commit,
-                                          .path = entry->path,
-                                          .size_bytes = entry->size_bytes,
-                                          .digest_kind = entry->digest_kind},
-                                 .is_pinned = target->name.commit[0] != '\0'};
-
-    memcpy(place.file.digest, entry->digest, sizeof(place.file.digest));
-    pthread_mutex_lock(&mirror->index.lock);
-    place.is_verified = entry->is_verified;
-    memcpy(place.proof, entry->proof, sizeof(place.proof));
-    pthread_mutex_unlock(&mirror->index.lock);
-    return place;
-}
-
 static enum zt_status open_entry(struct mirror *mirror, const struct mirror_target *target,
                                  const struct mirror_entry *entry, struct zt_source **out_source,
                                  struct file_identity *out_identity, struct zt_error *error)
 {
     struct mirror_upstream *upstream = &mirror->upstreams[target->upstream];
-    const struct mirror_place place = place_of(mirror, target, entry);
+    const struct mirror_place place = mirror_place_of(mirror, target, entry);
     const enum zt_status status = mirror_file_open(upstream->files, &place, out_source, error);
 
     if (status != ZT_OK)
@@ -545,115 +384,7 @@ static enum zt_status mirror_look_up(struct store *store, struct zt_text name, s
     return ZT_OK;
 }
 
-/* --- revisions --- */
-
-static enum zt_status find_revision(struct store *store, const char *repository,
-                                    struct zt_text revision, struct store_revision *out_revision,
-                                    struct zt_error *error)
-{
-    struct mirror_version *version;
-    unsigned upstream;
-    bool is_current = false;
-    bool fits;
-    enum zt_status status = mirror_find_revision(mirror_of(store), repository, revision, &version,
-                                                 &is_current, &upstream, error);
-
-    if (status != ZT_OK)
-        return status;
-    *out_revision = (struct store_revision){.is_current = is_current};
-    memcpy(out_revision->commit, version->commit, sizeof(out_revision->commit));
-    if (is_current)
-        fits = snprintf(out_revision->folder, sizeof(out_revision->folder), "%s", repository) <
-               (int)sizeof(out_revision->folder);
-    else
-        fits = mirror_name_snapshot(repository, version->commit, out_revision->folder);
-    mirror_version_release(version);
-    return fits ? ZT_OK : zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the name is too long");
-}
-
-static void fill_stated(struct mirror *mirror, const struct mirror_entry *entry,
-                        struct store_stated *out_stated)
-{
-    *out_stated = (struct store_stated){.has_sha256 = entry->digest_kind == UPSTREAM_SHA256,
-                                        .has_git_sha1 = entry->digest_kind == UPSTREAM_GIT_SHA1};
-    if (out_stated->has_sha256)
-        memcpy(out_stated->sha256, entry->digest, sizeof(out_stated->sha256));
-    if (out_stated->has_git_sha1)
-        memcpy(out_stated->git_sha1, entry->digest, sizeof(out_stated->git_sha1));
-    pthread_mutex_lock(&mirror->index.lock);
-    out_stated->is_verified = entry->is_verified;
-    pthread_mutex_unlock(&mirror->index.lock);
-}
-
-/* Finds the file with this identity. *out_target is to be released also on failure. */
-static const struct mirror_entry *find_same(struct mirror *mirror, const char *path,
-                                            const struct file_identity *identity,
-                                            struct mirror_target *out_target)
-{
-    const struct mirror_entry *entry = NULL;
-    struct file_identity known;
-
-    if (mirror_find_known(mirror, path, out_target))
-        entry = mirror_version_find(out_target->version, out_target->path);
-    if (entry == NULL)
-        return NULL;
-    known = mirror_entry_identity(out_target->version, entry);
-    return store_identity_equal(&known, identity) ? entry : NULL;
-}
-
-static bool state_file(struct store *store, const char *path, const struct file_identity *identity,
-                       struct store_stated *out_stated)
-{
-    struct mirror *mirror = mirror_of(store);
-    struct mirror_target target;
-    const struct mirror_entry *entry = find_same(mirror, path, identity, &target);
-
-    if (entry != NULL)
-        fill_stated(mirror, entry, out_stated);
-    mirror_version_release(target.version);
-    return entry != NULL;
-}
-
-static bool was_wrong(struct store *store, const char *path, const struct file_identity *identity)
-{
-    struct mirror *mirror = mirror_of(store);
-    struct mirror_target target;
-    const struct mirror_entry *entry = find_same(mirror, path, identity, &target);
-    bool wrong = false;
-
-    if (entry != NULL) {
-        const struct mirror_place place = place_of(mirror, &target, entry);
-
-        wrong = mirror_file_was_wrong(mirror->upstreams[target.upstream].files, &place);
-    }
-    mirror_version_release(target.version);
-    return wrong;
-}
-
-static bool refuses(struct store *store, const char *path, char out_why[STORE_WHY_SIZE])
-{
-    struct mirror *mirror = mirror_of(store);
-    struct mirror_name name;
-    const struct mirror_repository *repository = NULL;
-
-    pthread_mutex_lock(&mirror->index.lock);
-    for (unsigned parts = 2; parts > 0 && repository == NULL; parts--)
-        if (mirror_name_split(zt_text_from(path), parts, &name))
-            repository = mirror_index_find(&mirror->index, zt_text_from(name.repository));
-    if (repository != NULL)
-        snprintf(
-            out_why, STORE_WHY_SIZE,
-            "%.200s is mirrored from %.200s, so nothing can be written to it here; choose another "
-            "repository",
-            repository->name, mirror->urls[repository->upstream]);
-    pthread_mutex_unlock(&mirror->index.lock);
-    return repository != NULL;
-}
-
-/* --- tables --- */
-
-static const struct store_revision_ops revision_ops = {
-    .find = find_revision, .state = state_file, .refuses = refuses, .was_wrong = was_wrong};
+/* --- the table --- */
 
 void mirror_set_ops(struct mirror *mirror)
 {
@@ -667,7 +398,7 @@ void mirror_set_ops(struct mirror *mirror)
     mirror->ops.is_changing = mirror_is_changing;
     mirror->ops.reports = mirror_reports;
     mirror->ops.list_changes = mirror_list_changes;
-    mirror->base.revisions = &revision_ops;
+    mirror->base.revisions = &mirror_revision_ops;
     mirror->search.may_look_up = mirror_may_look_up;
     mirror->search.look_up = mirror_look_up;
     mirror->search.has_locally = mirror_has_locally;

@@ -28,6 +28,17 @@ struct mirror_upstream {
 /* Names that were looked for by the catalog, as hashes. */
 #define MIRROR_SOUGHT 256u
 
+/* Repositories of which nothing is known, because their upstream did not answer. */
+#define MIRROR_FAILURES 64u
+/* How long a failure explains why a name is not found. */
+#define MIRROR_FAILURE_MS 10000
+
+struct mirror_failure {
+    char repository[UPSTREAM_REPOSITORY_SIZE];
+    int64_t at_ms; /* 0: none */
+    struct zt_error error;
+};
+
 struct mirror {
     struct store base; /* first; base.inner is the store that it adds to */
     struct store_ops ops;
@@ -40,7 +51,9 @@ struct mirror {
     struct mirror_changes changes;
     atomic_uint lookups; /* threads that wait for an upstream */
     atomic_bool is_interrupted;
-    pthread_mutex_t sought_lock;
+    pthread_mutex_t sought_lock;                     /* guards what follows */
+    struct mirror_failure failures[MIRROR_FAILURES]; /* a ring */
+    unsigned next_failure;
     struct {
         uint64_t hash;
         int64_t at_ms;
@@ -72,10 +85,10 @@ struct mirror_target {
     struct zt_text path;        /* in the repository; borrowed */
 };
 
-/* Finds the mirrored repository that a path belongs to, and asks its upstream if necessary. is_file:
- * the path is a file's, so that its last part is no repository. Returns ZT_OK without a version if
- * the path belongs to the inner store. Otherwise returns ZT_NOT_FOUND, ZT_STALE or ZT_UNAVAILABLE,
- * or ZT_NO_MEMORY. May wait. */
+/* Finds the mirrored repository of a path, and asks its upstream if necessary. is_file: the path is
+ * a file's, so its last part is not a repository. Returns ZT_OK without a version if the path
+ * belongs to the inner store. Otherwise returns ZT_STALE, ZT_UNAVAILABLE or ZT_NO_MEMORY. May
+ * wait. */
 enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file,
                            struct mirror_target *out_target, struct zt_error *error);
 /* The same with what is known, without asking or waiting. Returns false if the path belongs to no
@@ -88,6 +101,22 @@ enum zt_status mirror_find_revision(struct mirror *mirror, const char *repositor
                                     struct zt_text revision, struct mirror_version **out_version,
                                     bool *out_is_current, unsigned *out_upstream,
                                     struct zt_error *error);
+
+/* Returns the latest failure of a lookup of a repository of which nothing is known, unless the
+ * failure is old or another lookup succeeded since. */
+bool mirror_find_failure(struct mirror *mirror, const char *repository, struct zt_error *out_error);
+
+/* Returns the number of the upstream of a known repository, or UINT_MAX. */
+unsigned mirror_known_upstream(struct mirror *mirror, struct zt_text name);
+
+/* Describes a file of a target; borrows its texts. */
+struct mirror_place mirror_place_of(struct mirror *mirror, const struct mirror_target *target,
+                                    const struct mirror_entry *entry);
+
+/* The operation of store.h. */
+enum zt_status mirror_walk(struct store *store, const char *folder, bool is_deep, store_visit visit,
+                           void *context, struct zt_error *error);
+extern const struct store_revision_ops mirror_revision_ops;
 
 /* Fill in the operations that read, and those that only the inner store carries out. */
 void mirror_set_ops(struct mirror *mirror);

@@ -1,0 +1,144 @@
+/* What upstreams state of repositories and files, and what nobody may write to. */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/mirror/mirror_store.h"
+
+static enum zt_status find_revision(struct store *store, const char *repository,
+                                    struct zt_text revision, struct store_revision *out_revision,
+                                    struct zt_error *error)
+{
+    struct mirror_version *version;
+    unsigned upstream;
+    bool is_current = false;
+    bool fits;
+    enum zt_status status = mirror_find_revision(mirror_of(store), repository, revision, &version,
+                                                 &is_current, &upstream, error);
+
+    if (status != ZT_OK)
+        return status;
+    *out_revision = (struct store_revision){.is_current = is_current};
+    memcpy(out_revision->commit, version->commit, sizeof(out_revision->commit));
+    if (is_current)
+        fits = snprintf(out_revision->folder, sizeof(out_revision->folder), "%s", repository) <
+               (int)sizeof(out_revision->folder);
+    else
+        fits = mirror_name_snapshot(repository, version->commit, out_revision->folder);
+    mirror_version_release(version);
+    return fits ? ZT_OK : zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the name is too long");
+}
+
+static void fill_stated(struct mirror *mirror, const struct mirror_entry *entry,
+                        struct store_stated *out_stated)
+{
+    *out_stated = (struct store_stated){.has_sha256 = entry->digest_kind == UPSTREAM_SHA256,
+                                        .has_git_sha1 = entry->digest_kind == UPSTREAM_GIT_SHA1};
+    if (out_stated->has_sha256)
+        memcpy(out_stated->sha256, entry->digest, sizeof(out_stated->sha256));
+    if (out_stated->has_git_sha1)
+        memcpy(out_stated->git_sha1, entry->digest, sizeof(out_stated->git_sha1));
+    pthread_mutex_lock(&mirror->index.lock);
+    out_stated->is_verified = entry->is_verified;
+    pthread_mutex_unlock(&mirror->index.lock);
+}
+
+/* Finds the file with this identity. *out_target is to be released also on failure. */
+static const struct mirror_entry *find_same(struct mirror *mirror, const char *path,
+                                            const struct file_identity *identity,
+                                            struct mirror_target *out_target)
+{
+    const struct mirror_entry *entry = NULL;
+    struct file_identity known;
+
+    if (mirror_find_known(mirror, path, out_target))
+        entry = mirror_version_find(out_target->version, out_target->path);
+    if (entry == NULL)
+        return NULL;
+    known = mirror_entry_identity(out_target->version, entry);
+    return store_identity_equal(&known, identity) ? entry : NULL;
+}
+
+static bool state_file(struct store *store, const char *path, const struct file_identity *identity,
+                       struct store_stated *out_stated)
+{
+    struct mirror *mirror = mirror_of(store);
+    struct mirror_target target;
+    const struct mirror_entry *entry = find_same(mirror, path, identity, &target);
+
+    if (entry != NULL)
+        fill_stated(mirror, entry, out_stated);
+    mirror_version_release(target.version);
+    return entry != NULL;
+}
+
+static bool was_wrong(struct store *store, const char *path, const struct file_identity *identity)
+{
+    struct mirror *mirror = mirror_of(store);
+    struct mirror_target target;
+    const struct mirror_entry *entry = find_same(mirror, path, identity, &target);
+    bool wrong = false;
+
+    if (entry != NULL) {
+        const struct mirror_place place = mirror_place_of(mirror, &target, entry);
+
+        wrong = mirror_file_was_wrong(mirror->upstreams[target.upstream].files, &place);
+    }
+    mirror_version_release(target.version);
+    return wrong;
+}
+
+static bool refuses(struct store *store, const char *path, char out_why[STORE_WHY_SIZE])
+{
+    struct mirror *mirror = mirror_of(store);
+    struct mirror_name name;
+    const struct mirror_repository *repository = NULL;
+
+    pthread_mutex_lock(&mirror->index.lock);
+    for (unsigned parts = 2; parts > 0 && repository == NULL; parts--)
+        if (mirror_name_split(zt_text_from(path), parts, &name))
+            repository = mirror_index_find(&mirror->index, zt_text_from(name.repository));
+    if (repository != NULL)
+        snprintf(
+            out_why, STORE_WHY_SIZE,
+            "%.200s is mirrored from %.200s, so nothing can be written to it here; choose another "
+            "repository",
+            repository->name, mirror->urls[repository->upstream]);
+    pthread_mutex_unlock(&mirror->index.lock);
+    return repository != NULL;
+}
+
+/* A model's name may have as many parts as a repository's. */
+static bool explain(struct store *store, struct zt_text path, struct zt_error *out_error)
+{
+    struct mirror_name name;
+
+    for (unsigned parts = 2; parts > 0; parts--)
+        if (mirror_name_split(path, parts, &name) &&
+            mirror_find_failure(mirror_of(store), name.repository, out_error))
+            return true;
+    return false;
+}
+
+struct mirror_place mirror_place_of(struct mirror *mirror, const struct mirror_target *target,
+                                    const struct mirror_entry *entry)
+{
+    struct mirror_place place = {.file = {.repository = target->name.repository,
+                                          .commit = target->version->commit,
+                                          .path = entry->path,
+                                          .size_bytes = entry->size_bytes,
+                                          .digest_kind = entry->digest_kind},
+                                 .is_pinned = target->name.commit[0] != '\0'};
+
+    memcpy(place.file.digest, entry->digest, sizeof(place.file.digest));
+    pthread_mutex_lock(&mirror->index.lock);
+    place.is_verified = entry->is_verified;
+    memcpy(place.proof, entry->proof, sizeof(place.proof));
+    pthread_mutex_unlock(&mirror->index.lock);
+    return place;
+}
+
+const struct store_revision_ops mirror_revision_ops = {.find = find_revision,
+                                                       .state = state_file,
+                                                       .refuses = refuses,
+                                                       .was_wrong = was_wrong,
+                                                       .explain = explain};
