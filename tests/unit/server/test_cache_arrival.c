@@ -9,13 +9,14 @@ AROUND_EACH_TEST(world_begin, world_end)
 
 /* An origin whose fetches the test answers by hand. */
 static struct cache_fetch *held[16];
-static unsigned held_count;
+static atomic_uint held_count;
 
 static void hold_fetch(struct cache_origin *origin, struct cache_fetch *fetch)
 {
     (void)origin;
-    assert_true(held_count < 16);
-    held[held_count++] = fetch;
+    assert_true(atomic_load(&held_count) < 16);
+    held[atomic_load(&held_count)] = fetch;
+    atomic_fetch_add(&held_count, 1);
 }
 
 static void free_origin(struct cache_origin *origin)
@@ -33,7 +34,7 @@ static struct zt_source *open_held(void)
     *origin = (struct cache_origin){.fetch = hold_fetch, .close = free_origin};
     world_key(VERSION, key);
     assert_ok(cache_file_open(world.cache, key, SIZE, origin, &source, NULL));
-    held_count = 0;
+    atomic_store(&held_count, 0);
     return source;
 }
 
@@ -78,11 +79,11 @@ static void fetch_first(struct zt_source *source)
     struct awaited awaited;
 
     await_bytes(source, 0, 1, 1, &awaited);
-    assert_int_equal(held_count, 1);
+    assert_int_equal(atomic_load(&held_count), 1);
     arrive(held[0], 0, MIB);
     held[0]->done(held[0], ZT_OK, NULL);
     AWAIT(world_pin(source, 0, MIB, false) == ZT_OK);
-    held_count = 0;
+    atomic_store(&held_count, 0);
 }
 
 TEST(bytes_are_taken_as_they_arrive)
@@ -96,7 +97,7 @@ TEST(bytes_are_taken_as_they_arrive)
     await_bytes(source, 8 * MIB, 8 * MIB, 1, &soon);
     await_bytes(source, 8 * MIB + 100, MIB, 1000, &later);
     await_bytes(source, 15 * MIB, MIB, 1, &whole);
-    assert_int_equal(held_count, 1);
+    assert_int_equal(atomic_load(&held_count), 1);
     assert_int_equal(held[0]->length, 8 * MIB);
     assert_true(is_taken(source, 8 * MIB, 100, 0));
     assert_false(atomic_load(&soon.is_woken));
@@ -133,7 +134,7 @@ TEST(a_thread_reads_bytes_as_they_arrive)
 
     fetch_first(source);
     zt_source_advise(source, 8 * MIB, 8 * MIB);
-    assert_int_equal(held_count, 1);
+    assert_int_equal(atomic_load(&held_count), 1);
     assert_int_equal(pthread_create(&thread, NULL, read_early, source), 0);
     arrive(held[0], 0, 50);
     arrive(held[0], 50, 100);
@@ -166,7 +167,7 @@ TEST(bytes_that_readers_had_never_change)
         held[0]->done(held[0], ZT_UNAVAILABLE, &error);
         AWAIT(is_taken(source, 8 * MIB, 1, 0));
         await_bytes(source, 8 * MIB, 8 * MIB, 1, &awaited);
-        AWAIT(held_count == 2);
+        AWAIT(atomic_load(&held_count) == 2);
         arrive(held[1], 0, 8 * MIB);
         /* Not before they are compared. */
         assert_false(atomic_load(&awaited.is_woken));
@@ -175,7 +176,7 @@ TEST(bytes_that_readers_had_never_change)
             held[1]->bytes[length - 1] ^= 1;
         held[1]->done(held[1], ZT_OK, NULL);
         if (is_other) {
-            AWAIT(held_count == 3);
+            AWAIT(atomic_load(&held_count) == 3);
             arrive(held[2], 0, 8 * MIB);
             held[2]->bytes[length - 1] ^= 1;
             held[2]->done(held[2], ZT_OK, NULL);
@@ -197,7 +198,7 @@ TEST(waiters_learn_why_a_fetch_failed)
 
     for (unsigned i = 0; i < 3; i++)
         await_bytes(source, i * 100, 1, 1, &awaited[i]);
-    assert_int_equal(held_count, 1);
+    assert_int_equal(atomic_load(&held_count), 1);
     zt_fail(&error, ZT_UNAVAILABLE, "a rule", ZT_NO_OFFSET, "the line was cut");
     held[0]->done(held[0], ZT_UNAVAILABLE, &error);
     for (unsigned i = 0; i < 3; i++) {

@@ -23,7 +23,7 @@ static struct {
     struct mirror_files *files;
     pthread_mutex_t lock;
     struct cache_fetch *held[64];
-    unsigned held_count;
+    atomic_uint held_count;
     bool is_held;
     uint8_t *bytes; /* of the file */
     uint64_t size;
@@ -33,6 +33,7 @@ static struct {
     atomic_uint verified;
     atomic_uint wrong;
     struct mirror_place place;
+    uint8_t proof[MIRROR_PROOF_BYTES]; /* of the last verified one */
 } world;
 
 static void answer(struct cache_fetch *fetch)
@@ -58,12 +59,19 @@ static void fetch_one(struct upstream *upstream, const struct upstream_place *pl
     pthread_mutex_lock(&world.lock);
     is_held = world.is_held;
     if (is_held) {
-        assert_true(world.held_count < 64);
-        world.held[world.held_count++] = fetch;
+        assert_true(atomic_load(&world.held_count) < 64);
+        world.held[atomic_fetch_add(&world.held_count, 1)] = fetch;
     }
     pthread_mutex_unlock(&world.lock);
     if (!is_held)
         answer(fetch);
+}
+
+static void hold(void)
+{
+    pthread_mutex_lock(&world.lock);
+    world.is_held = true;
+    pthread_mutex_unlock(&world.lock);
 }
 
 static void let_go(void)
@@ -73,8 +81,8 @@ static void let_go(void)
 
         pthread_mutex_lock(&world.lock);
         world.is_held = false;
-        if (world.held_count > 0)
-            fetch = world.held[--world.held_count];
+        if (atomic_load(&world.held_count) > 0)
+            fetch = world.held[atomic_fetch_sub(&world.held_count, 1) - 1];
         pthread_mutex_unlock(&world.lock);
         if (fetch == NULL)
             return;
@@ -86,7 +94,9 @@ static void on_verified(void *context, const struct mirror_place *place)
 {
     assert_ptr_equal(context, &world);
     assert_true(place->is_verified);
-    memcpy(world.place.proof, place->proof, sizeof(place->proof));
+    pthread_mutex_lock(&world.lock);
+    memcpy(world.proof, place->proof, sizeof(place->proof));
+    pthread_mutex_unlock(&world.lock);
     atomic_fetch_add(&world.verified, 1);
 }
 
@@ -243,7 +253,7 @@ TEST(a_file_is_passed_on_and_verified)
         assert_false(mirror_file_is_verified(source));
         assert_int_equal(read_as_client(source, 0), ZT_OK);
         assert_true(mirror_file_is_verified(source));
-        assert_int_equal(mirror_file_bytes_here(source), world.size);
+        AWAIT(mirror_file_bytes_here(source) == world.size);
         AWAIT(atomic_load(&world.verified) == i + 1);
         zt_source_close(source);
         stop();
@@ -265,13 +275,13 @@ TEST(the_last_block_waits_for_the_verdict_however_blocks_are_asked_for)
     /* A client that begins at the end may have it. */
     assert_int_equal(zt_source_pass(source, 5 * MIB, 100), 100);
     assert_int_equal(zt_source_pass(source, 0, 3 * MIB), 3 * MIB);
-    world.is_held = true;
+    hold();
     /* Now 3 and 4 are left, and 4 is held back. */
     assert_int_equal(zt_source_pass(source, 3 * MIB, 2 * MIB), MIB);
     assert_int_equal(zt_source_pass(source, 4 * MIB, 1), 0);
     assert_int_equal(zt_source_pass(source, 0, size), 4 * MIB);
     await_from(source, 4 * MIB, &awaited);
-    AWAIT(world.held_count > 0);
+    AWAIT(atomic_load(&world.held_count) > 0);
     assert_false(atomic_load(&awaited.is_woken));
     let_go();
     AWAIT(atomic_load(&awaited.is_woken));
@@ -321,7 +331,7 @@ TEST(wrong_bytes_are_dropped_and_the_next_open_begins_again)
     assert_true(mirror_file_is_lost(other));
     zt_source_close(other);
     zt_source_close(source);
-    assert_int_equal(atomic_load(&world.verified), 1);
+    AWAIT(atomic_load(&world.verified) == 1);
     stop();
 }
 
@@ -339,6 +349,7 @@ TEST(a_proof_outlives_a_restart_and_evicted_bytes_do_not)
     stop();
     fetched = atomic_load(&world.fetched);
     world.place.is_verified = true;
+    memcpy(world.place.proof, world.proof, sizeof(world.proof));
     start(true);
     source = open_file();
     assert_true(mirror_file_is_verified(source));
@@ -349,14 +360,15 @@ TEST(a_proof_outlives_a_restart_and_evicted_bytes_do_not)
     assert_false(mirror_file_is_verified(source));
     assert_int_equal(read_as_client(source, 0), ZT_OK);
     assert_int_equal(atomic_load(&world.fetched), fetched + MIB);
+    AWAIT(atomic_load(&world.verified) == 2);
     zt_source_close(source);
     stop();
     /* Another proof is none. */
     world.place.proof[3] ^= 1;
     start(false);
     source = open_file();
-    AWAIT(mirror_file_is_verified(source));
-    assert_int_equal(atomic_load(&world.verified), 3);
+    AWAIT(atomic_load(&world.verified) == 3);
+    assert_true(mirror_file_is_verified(source));
     zt_source_close(source);
     stop();
 }
@@ -409,12 +421,12 @@ TEST(many_wait_for_a_failing_upstream_and_try_again)
     have_file(2 * MIB, UPSTREAM_SHA256);
     start(false);
     source = open_file();
-    world.is_held = true;
+    hold();
     atomic_store(&world.fails, true);
     assert_int_equal(zt_source_pass(source, 0, 2 * MIB), MIB);
     for (unsigned i = 0; i < 300; i++)
         await_from(source, MIB, &awaited[i]);
-    AWAIT(world.held_count > 0);
+    AWAIT(atomic_load(&world.held_count) > 0);
     let_go();
     for (unsigned i = 0; i < 300; i++) {
         AWAIT(atomic_load(&awaited[i].is_woken));
@@ -434,7 +446,7 @@ TEST(shutdown_wakes_all_waiters)
     have_file(2 * MIB, UPSTREAM_SHA256);
     start(true);
     source = open_file();
-    world.is_held = true;
+    hold();
     await_from(source, 0, &awaited);
     mirror_files_interrupt(world.files);
     AWAIT(atomic_load(&awaited.is_woken));
