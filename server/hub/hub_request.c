@@ -177,7 +177,7 @@ static enum outcome wait_for_list(struct request *request, const struct hub_requ
  * for it: not even whether it exists. */
 static bool may_not_ask(const struct request *request, const struct hub_request *hub)
 {
-    return !store_has_locally(request->server->store, hub->target.repo) &&
+    return store_may_wait(request->server->store) &&
            !authorize_sees_folder(request, hub->target.repo);
 }
 
