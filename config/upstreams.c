@@ -75,7 +75,8 @@ const struct config_key config_upstream_keys[] = {
      .type = CONFIG_TYPE_BOOL,
      .offset = PLACE(offline),
      .reloads = true,
-     .meaning = "Whether it is never asked: only what is here is served."},
+     .meaning = "Whether it is never asked, so that only repositories and bytes on this machine "
+                "are served."},
     {.name = "strict",
      .type = CONFIG_TYPE_BOOL,
      .offset = PLACE(strict),

@@ -44,7 +44,7 @@ enum outcome openapi_get(struct request *request);
 /* metrics.c: the server's counters, for Prometheus. */
 enum outcome metrics_get(struct request *request);
 
-/* upstreams.c: the upstreams, and bringing a repository of one here. */
+/* upstreams.c: the upstreams, and downloads of their repositories. */
 enum outcome upstreams_list(struct request *request);
 enum outcome prefetch_get(struct request *request);
 enum outcome prefetch_post(struct request *request);

@@ -1,5 +1,5 @@
-/* GET /v1/upstreams, and /v1/upstreams/{upstream}/prefetch: the servers that this one mirrors, and
- * bringing a whole repository here. Neither waits for an upstream. */
+/* GET /v1/upstreams lists the mirrored servers, /v1/upstreams/{upstream}/prefetch downloads whole
+ * repositories. Neither waits for an upstream. */
 #include <assert.h>
 #include <string.h>
 
@@ -16,8 +16,7 @@
 #define MS_PER_S         1000
 #define NS_PER_S         ((int64_t)1000000000)
 
-/* Upstreams that can be asked for; the configuration also has them if the store is no mirror (in
- * tests). */
+/* The number of mirrored upstreams. In tests the store may not be a mirror. */
 static unsigned upstream_count(const struct server *server)
 {
     return mirror_is(server->store) ? server->config->upstream_count : 0;

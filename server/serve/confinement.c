@@ -96,7 +96,7 @@ static void add_state(struct plan *plan, const struct config *config)
     add(plan, path, SANDBOX_WRITE, !config->writable || !is_in_root);
 }
 
-/* The files that SIGHUP reads again: those of the server, then the token files of upstreams. */
+/* The files that SIGHUP reads again: the server's own, then the token files of upstreams. */
 #define READ_AGAIN_OWN 7
 #define READ_AGAIN     (READ_AGAIN_OWN + CONFIG_UPSTREAMS_MAX)
 

@@ -400,7 +400,7 @@ static bool prepare_reload(struct instance *instance, const struct config *wante
         snprintf(error, error_size, "the settings have named too many files since the start");
         made = false;
     }
-    /* The last step that can fail: a token that is refused leaves everything else as it was. */
+    /* The last step that can fail, so a refused token leaves everything else unchanged. */
     made = made && root_reload_mirror(&instance->server, &reloaded.tokens, error, error_size);
     if (made) {
         *out_reloaded = reloaded;

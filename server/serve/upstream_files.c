@@ -1,4 +1,4 @@
-/* Token files have the token in their first line, as those of the commands do. */
+/* A token file has the token in its first line, as for the option --token-file. */
 #include "serve/upstream_files.h"
 
 #include <assert.h>

@@ -32,6 +32,7 @@ BUILDS = {
     "writable": ("overlays/writable", []),
     "writable, watched": ("overlays/writable", ["components/monitoring"]),
     "bucket": ("overlays/bucket", []),
+    "mirror": ("overlays/mirror", []),
     "tokens": ("base", ["components/tokens"]),
     "tls": ("base", ["components/tls"]),
     "service accounts": ("base", ["components/tokens", "components/service-accounts"]),
@@ -125,7 +126,7 @@ def test_the_claim_is_the_volume_that_everything_mounts(tmp_path):
     assert set(names) == {claim["metadata"]["name"]}
     # Where such a claim cannot be on two nodes, a new pod would wait for the old one, which would wait for the new one.
     assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
-    for folder in (".", "overlays/writable"):
+    for folder in (".", "overlays/writable", "overlays/mirror"):
         assert one(build(folder, []), "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
 
 
@@ -303,16 +304,17 @@ def test_pods_are_restricted(applied):
 def test_only_a_server_that_may_be_written_can_write(built):
     settings, container = settings_of(built), ztserve_of(built)
     writable = settings.get("ZTSERVE_WRITABLE") == "true"
+    mirrors = "ZTSERVE_UPSTREAMS" in settings
     mounts = {mount["mountPath"]: mount.get("readOnly", False) for mount in container["volumeMounts"]}
     if settings["ZTSERVE_ROOT"].startswith("s3://"):
         assert mounts.pop(settings["ZTSERVE_CACHE_DIR"]) is False
     else:
-        assert mounts.pop(settings["ZTSERVE_ROOT"]) is not writable
+        assert mounts.pop(settings["ZTSERVE_ROOT"]) is not (writable or mirrors)
     assert [path for path, read_only in mounts.items() if not read_only] == ["/var/lib/ztserve"]
     assert not writable or {"ZTSERVE_AUTH_TOKENS", "ZTSERVE_TLS_CERT"} <= set(settings)
     assert not writable or one(built, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
     state = settings["ZTSERVE_STATE_DIR"]
-    assert state in mounts or (writable and state.startswith(settings["ZTSERVE_ROOT"]))
+    assert state in mounts or ((writable or mirrors) and state.startswith(settings["ZTSERVE_ROOT"]))
 
 
 def test_settings_are_known_and_their_files_are_mounted(built, tmp_path):
