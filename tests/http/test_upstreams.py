@@ -1,0 +1,216 @@
+"""What operators ask of a mirror: the list of upstreams, prefetches, metrics, readiness and settings that reload."""
+
+import json
+import re
+import signal
+import subprocess
+
+import pytest
+
+from clients import Client, write_tokens
+from mock_hub import MockHub
+from server_process import PROGRAM, TOP
+from wire import ask, assert_problem, eventually, get
+
+REPO = "acme/tiny"
+FILES = {"config.json": b'{"model_type": "tiny"}\n', "weights.bin": bytes(range(256)) * 12000}
+SIZE = sum(map(len, FILES.values()))
+
+
+@pytest.fixture
+def hub():
+    hub = MockHub()
+    hub.add(REPO, FILES)
+    yield hub
+    hub.close()
+
+
+@pytest.fixture
+def mirror(start_server, hub, tmp_path):
+    """Starts a server on a folder, with upstreams of the hub that have these settings; `write` changes them."""
+
+    def write(**settings):
+        file.write_text(json.dumps({"upstreams": [{"name": "up", "url": hub.endpoint, **settings}], **(top or {})}))
+
+    def start(folder="root", beside=None, **settings):
+        nonlocal top
+        top = beside
+        (tmp_path / folder).mkdir(exist_ok=True)
+        write(**settings)
+        server = start_server(tmp_path / folder, "--config", file)
+        server.write = write
+        return server
+
+    top, file = None, tmp_path / "ztserve.json"
+    return start
+
+
+def prefetch_path(repo=REPO, upstream="up", **query):
+    return f"/v1/upstreams/{upstream}/prefetch?" + "&".join(f"{name}={value}" for name, value in {"repository": repo, **query}.items())
+
+
+def prefetch(server, *arguments, **options):
+    command = [str(PROGRAM), "prefetch", *arguments, "--server", server.url]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def finished(server, path):
+    """The last report of a prefetch."""
+
+    def ended():
+        report = get(server, path).json()
+        return report if report["state"] in ("done", "failed") else None
+
+    return eventually(ended)
+
+
+def shown(server):
+    (upstream,) = get(server, "/v1/upstreams").json()["upstreams"]
+    return upstream
+
+
+def samples(server):
+    """{(name, result): value} of the metrics of the upstream."""
+    text = get(server, "/metrics").body.decode()
+    found = re.findall(r'^(ztserve_upstream_\w+)\{upstream="up"(?:,result="(\w+)")?\} (\d+)$', text, re.MULTILINE)
+    return {(name.removeprefix("ztserve_upstream_"), result): int(value) for name, result, value in found}
+
+
+def test_a_prefetched_repository_is_served_without_its_upstream(mirror, hub):
+    server = mirror()
+    began = ask(server, "POST", prefetch_path())
+    assert (began.status, began.json()["repository"], began.json()["revision"]) == (202, REPO, "main")
+    report = finished(server, prefetch_path())
+    assert (report["state"], report["files"], report["files_done"]) == ("done", 2, 2)
+    assert (report["bytes"], report["bytes_done"], report["commit"]) == (SIZE, SIZE, hub.repositories[REPO].main.id)
+    hub.go_away()
+    for path, content in FILES.items():
+        got = get(server, f"/files/{REPO}/{path}")
+        assert (got.status, got.body, got.get("ZT-Verified")) == (200, content, None)
+
+
+def test_the_command_waits_and_shows_the_result(mirror, hub):
+    server = mirror()
+    result = prefetch(server, REPO, "--progress", "json")
+    assert (result.returncode, result.stdout) == (0, f"{REPO}: 2 files, {SIZE} bytes from up, complete and verified\n")
+    last = json.loads(result.stderr.splitlines()[-1])
+    assert (last["bytes"], last["total_bytes"]) == (SIZE, SIZE)
+    tally = hub.counting()
+    assert prefetch(server, REPO, "--upstream", "up", "--quiet").stdout == ""
+    assert tally.sent_bytes() == 0
+
+
+def test_the_command_fails_with_the_reason(mirror, hub):
+    server = mirror(match=["acme/*"])
+    for arguments, words in (
+        (["acme/none"], "acme/none: "),
+        (["other/tiny"], "no upstream of the server has repositories of this name"),
+        ([REPO, "--revision", "v9"], f"{REPO}: "),
+        ([REPO, "--upstream", "down"], "there is no upstream of this name"),
+    ):
+        result = prefetch(server, *arguments)
+        assert (result.returncode, result.stdout) == (1, "") and words in result.stderr, result
+    hub.go_away()
+    assert prefetch(server, "acme/later").returncode == 1
+    for arguments in ([], [REPO, REPO], ["http://127.0.0.1/acme/tiny"]):
+        assert prefetch(server, *arguments).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "path, status, code",
+    [
+        (prefetch_path(upstream="down"), 404, "not-found"),
+        (prefetch_path("other/tiny"), 404, "not-found"),
+        (prefetch_path(""), 400, "invalid-request"),
+        ("/v1/upstreams/up/prefetch", 400, "invalid-request"),
+        (prefetch_path(revision=""), 400, "invalid-request"),
+        (prefetch_path(commit="main"), 400, "invalid-request"),
+        (prefetch_path() + "&repository=acme/other", 400, "invalid-request"),
+    ],
+)
+def test_a_wrong_prefetch_is_refused(mirror, path, status, code):
+    server = mirror(match=["acme/*"])
+    assert_problem(ask(server, "POST", path), status, code)
+    assert_problem(get(server, prefetch_path()), 404, "not-found")
+
+
+def test_prefetching_needs_the_scope_write_for_the_repository(mirror, hub, tmp_path):
+    reader, writer, other = Client("reader", "read"), Client("writer", "write", "acme/*"), Client("other", "write", "team/*")
+    write_tokens(tmp_path / "tokens", reader, writer, other)
+    server = mirror(beside={"auth": {"tokens": str(tmp_path / "tokens")}})
+    tally = hub.counting()
+    assert ask(server, "POST", prefetch_path()).status == 401
+    assert reader.ask(server, "POST", prefetch_path()).status == 403
+    assert other.ask(server, "POST", prefetch_path()).status == 403
+    assert other.get(server, prefetch_path()).status == 403
+    assert tally.requests == 0
+    assert writer.ask(server, "POST", prefetch_path()).status == 202
+    assert eventually(lambda: reader.get(server, prefetch_path()).json()["state"] == "done")
+    assert reader.get(server, "/v1/upstreams").status == 200
+
+
+def test_the_list_and_the_metrics_count_what_was_asked(mirror, hub):
+    server = mirror(match=["acme/*"])
+    assert shown(server)["state"] == "unasked"
+    prefetch(server, REPO)
+    before = samples(server)
+    assert before["fetched_bytes_total", ""] >= SIZE and before["lookups_total", ""] > 0 and before["away", ""] == 0
+    assert (before["repositories", ""], before["wrong_files_total", ""]) == (1, 0)
+    assert get(server, f"/files/{REPO}/weights.bin").body == FILES["weights.bin"]
+    after = samples(server)
+    assert after["files_opened_total", "hit"] > before["files_opened_total", "hit"]
+    assert after["saved_bytes_total", ""] >= before["saved_bytes_total", ""] + len(FILES["weights.bin"])
+    assert after["fetched_bytes_total", ""] == before["fetched_bytes_total", ""]
+    listed = shown(server)
+    assert (listed["name"], listed["kind"], listed["url"], listed["match"]) == ("up", "hub", hub.endpoint, ["acme/*"])
+    assert (listed["state"], listed["fetched_bytes"]) == ("reached", after["fetched_bytes_total", ""])
+    assert get(server, "/readyz").json() == {"status": "ready", "upstreams": "reached"}
+
+
+def test_an_upstream_that_is_away_is_named_with_its_reason(mirror, hub):
+    server = mirror()
+    hub.go_away()
+    assert get(server, "/files/acme/none/config.json").status == 503
+    listed = shown(server)
+    assert listed["state"] == "away" and listed["failures"] > 0 and listed["reason"]
+    assert samples(server)["away", ""] == 1
+    ready = get(server, "/readyz")
+    assert (ready.status, ready.json()) == (200, {"status": "ready", "upstreams": "away"})
+
+
+def test_the_page_describes_exactly_the_metrics_of_upstreams(mirror):
+    page = (TOP / "docs" / "operations.md").read_text().split("## Metrics", 1)[1].split("\n## ", 1)[0]
+    described = set(re.findall(r"`(ztserve_upstream_[a-z_]+)`", page))
+    assert {f"ztserve_upstream_{name}" for name, _ in samples(mirror())} == described
+
+
+def test_a_reload_takes_the_upstream_offline_and_changes_its_token(mirror, hub, tmp_path):
+    hub.tokens.add("right")
+    hub.add("acme/private", {"a.json": b"{}"}, is_private=True)
+    token = tmp_path / "token"
+    token.write_text("wrong\n")
+    token.chmod(0o600)
+    server = mirror(token_file=str(token))
+    assert get(server, "/files/acme/private/a.json").status in (404, 502, 503)
+    token.write_text("right\n")
+    server.signal(signal.SIGHUP)
+    assert eventually(lambda: get(server, "/files/acme/private/a.json").status == 200)
+    server.write(offline=True)
+    server.signal(signal.SIGHUP)
+    assert eventually(lambda: shown(server)["state"] == "offline")
+    tally = hub.counting()
+    assert get(server, f"/files/{REPO}/config.json").status in (404, 503)
+    assert tally.requests == 0
+    assert "right" not in server.log and "wrong" not in server.log
+
+
+def test_mirrored_files_in_the_root_are_not_served(mirror, tmp_path):
+    """Nor is the file with the token."""
+    root = tmp_path / "root"
+    (root / "kept").mkdir(parents=True)
+    (root / "token.json").write_text("secret\n")
+    server = mirror(beside={"cache": {"dir": str(root / "kept")}}, token_file=str(root / "token.json"))
+    prefetch(server, REPO)
+    listed = get(server, "/files/", Accept="application/json").json()
+    assert "secret" not in get(server, "/files/token.json").body.decode() and "token.json" not in json.dumps(listed)
+    assert get(server, "/files/kept/mirror/", Accept="application/json").status == 404
