@@ -26,7 +26,8 @@ def metrics(tmp_path_factory):
     """{name: labels} of all that a server shows after a few requests."""
     root = tmp_path_factory.mktemp("root")
     (root / "m.zt").write_bytes(zt1({"w": dense(b"12")}))
-    server = ServerProcess(root)
+    # Nobody asks it for anything.
+    server = ServerProcess(root, "--upstream", "http://127.0.0.1:9")
     get(server, component_path("m", "w"))
     get(server, "/nowhere")
     get(server, "/metrics")

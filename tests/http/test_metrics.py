@@ -264,7 +264,7 @@ def test_the_page_describes_exactly_these_metrics(start_server, serve_bucket, mo
     page = (TOP / "docs" / "operations.md").read_text().split("## Metrics", 1)[1].split("\n## ", 1)[0]
     described = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`([a-z_]+)`", line.split("|")[1])}
     written = metric_names(text)
-    # Those of upstreams have a test of their own (test_upstreams.py).
+    # test_upstreams.py has those of upstreams.
     described -= {name for name in described if name.startswith("ztserve_upstream_")}
     # Without TLS there is no certificate.
     assert described - written == {"ztserve_tls_certificate_expiry_timestamp_seconds"} and written <= described

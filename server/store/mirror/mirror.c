@@ -328,6 +328,18 @@ static uint64_t count_repositories(struct mirror *mirror, unsigned upstream)
     return count;
 }
 
+/* What clients read beyond what was fetched; never falls, though fetching may be ahead of them. */
+static uint64_t saved_bytes(struct mirror_upstream *upstream, uint64_t fetched)
+{
+    const uint64_t read = mirror_files_read_bytes(upstream->files);
+    const uint64_t saved = read > fetched ? read - fetched : 0;
+    uint_least64_t most = atomic_load(&upstream->saved_bytes);
+
+    while (most < saved && !atomic_compare_exchange_weak(&upstream->saved_bytes, &most, saved))
+        continue;
+    return most < saved ? saved : most;
+}
+
 void mirror_report(struct store *store, unsigned index, struct mirror_report *out_report)
 {
     struct mirror *mirror = cast(store);
@@ -339,6 +351,7 @@ void mirror_report(struct store *store, unsigned index, struct mirror_report *ou
                                          .misses = atomic_load(&upstream->misses),
                                          .wrong_files = atomic_load(&upstream->wrong_files)};
     upstream_report(upstream->upstream, &out_report->upstream);
+    out_report->saved_bytes = saved_bytes(upstream, out_report->upstream.fetched_bytes);
     cache_room(upstream->cache, &out_report->cache_used_bytes, &out_report->cache_limit_bytes);
 }
 

@@ -44,7 +44,7 @@ struct mirror_report {
     uint64_t repositories; /* known here */
     uint64_t hits;         /* files that were opened and were here, as a whole */
     uint64_t misses;       /* files that were opened and were not */
-    uint64_t saved_bytes;  /* read from files by clients without being fetched for them */
+    uint64_t saved_bytes;  /* read from files beyond those fetched */
     uint64_t wrong_files;  /* files whose digest differed */
 };
 

@@ -355,6 +355,11 @@ enum zt_status mirror_files_new(const struct mirror_files_options *options,
     return ZT_OK;
 }
 
+uint64_t mirror_files_read_bytes(const struct mirror_files *files)
+{
+    return atomic_load(&files->read_bytes);
+}
+
 void mirror_files_set_strict(struct mirror_files *files, bool is_strict)
 {
     atomic_store(&files->is_strict, is_strict);

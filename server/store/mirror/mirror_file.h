@@ -47,6 +47,8 @@ struct mirror_files_options {
 /* All files of one upstream. ZT_NO_MEMORY. */
 enum zt_status mirror_files_new(const struct mirror_files_options *options,
                                 struct mirror_files **out_files, struct zt_error *error);
+/* Returns how many bytes were read through sources, however they came here. */
+uint64_t mirror_files_read_bytes(const struct mirror_files *files);
 /* For a reload. */
 void mirror_files_set_strict(struct mirror_files *files, bool is_strict);
 /* At shutdown, before the workers end: hashing stops, and all waiters are woken with

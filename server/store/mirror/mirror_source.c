@@ -29,10 +29,20 @@ static uint64_t source_size(const struct zt_source *source)
     return file_of(source)->place.file.size_bytes;
 }
 
+static void count_read(const struct zt_source *source, uint64_t length)
+{
+    atomic_fetch_add_explicit(&file_of(source)->files->read_bytes, length, memory_order_relaxed);
+}
+
 static enum zt_status source_read_at(struct zt_source *source, uint64_t offset, void *buffer,
                                      size_t length, struct zt_error *error)
 {
-    return zt_source_read_at(file_of(source)->cached, offset, buffer, length, error);
+    const enum zt_status status =
+        zt_source_read_at(file_of(source)->cached, offset, buffer, length, error);
+
+    if (status == ZT_OK)
+        count_read(source, length);
+    return status;
 }
 
 static const uint8_t *source_map(struct zt_source *source)
@@ -52,7 +62,12 @@ static void source_close(struct zt_source *source)
 static enum zt_status source_pin(struct zt_source *source, uint64_t offset, uint64_t length,
                                  bool wait, struct zt_pin *out_pin, struct zt_error *error)
 {
-    return zt_source_pin(file_of(source)->cached, offset, length, wait, out_pin, error);
+    const enum zt_status status =
+        zt_source_pin(file_of(source)->cached, offset, length, wait, out_pin, error);
+
+    if (status == ZT_OK)
+        count_read(source, length);
+    return status;
 }
 
 static void source_advise(struct zt_source *source, uint64_t offset, uint64_t length)
@@ -153,7 +168,10 @@ static void source_await(struct zt_source *source, uint64_t offset, uint64_t len
 static size_t source_take_arrived(struct zt_source *source, uint64_t offset, void *buffer,
                                   size_t length)
 {
-    return zt_source_take_arrived(file_of(source)->cached, offset, buffer, length);
+    const size_t taken = zt_source_take_arrived(file_of(source)->cached, offset, buffer, length);
+
+    count_read(source, taken);
+    return taken;
 }
 
 static const struct zt_source_ops mirror_ops = {

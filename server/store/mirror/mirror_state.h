@@ -76,6 +76,7 @@ struct mirror_files {
     atomic_uint holders; /* the owner, and each file */
     atomic_bool is_strict;
     atomic_bool is_stopping;
+    _Atomic(uint64_t) read_bytes;
     struct mirror_wrong wrong[MIRROR_WRONG_MOST]; /* a ring */
     unsigned wrong_next;
 };

@@ -21,7 +21,8 @@ struct mirror_upstream {
     struct mirror_files *files;
     struct mirror_prefetches *prefetches;
     atomic_uint_least64_t wrong_files;
-    atomic_uint_least64_t hits; /* files that were verified when they were opened */
+    atomic_uint_least64_t saved_bytes; /* as last reported */
+    atomic_uint_least64_t hits;        /* files that were verified when they were opened */
     atomic_uint_least64_t misses;
 };
 
