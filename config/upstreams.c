@@ -36,8 +36,7 @@ const struct config_key config_upstream_keys[] = {
      .offset = PLACE(kind),
      .number = CONFIG_UPSTREAM_HUB,
      .choices = kind_words,
-     .meaning = "What it is: a server with the reading API of the Hub (hub), or another ztserve "
-                "(ztserve)."},
+     .meaning = "hub for a server with the reading API of the Hub, ztserve for another ztserve."},
     {.name = "url",
      .type = CONFIG_TYPE_TEXT,
      .offset = PLACE(url),

@@ -321,13 +321,16 @@ void metrics_write_seconds(FILE *stream, const char *name, const char *labels, u
             (unsigned)(nanoseconds % 1000000000));
 }
 
-/* A server without a bucket has no lines about one. */
+/* A server without a bucket has no lines about one, even if it has caches of upstreams. */
 static bool is_shown(enum metric metric)
 {
-    if (table[metric].kind == GAUGE)
-        return atomic_load(&gauge_is_set[metric]);
-    return metric < METRIC_CACHE_HITS || metric > METRIC_STORE_ERROR_STALE ||
-           atomic_load(&gauge_is_set[METRIC_STORE_AWAY]);
+    const bool is_of_buckets =
+        (metric >= METRIC_CACHE_HITS && metric <= METRIC_STORE_ERROR_STALE) ||
+        metric == METRIC_CACHE_USED_BYTES || metric == METRIC_CACHE_LIMIT_BYTES;
+
+    if (is_of_buckets && !atomic_load(&gauge_is_set[METRIC_STORE_AWAY]))
+        return false;
+    return table[metric].kind != GAUGE || atomic_load(&gauge_is_set[metric]);
 }
 
 void metrics_write(FILE *stream)

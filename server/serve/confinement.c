@@ -151,8 +151,8 @@ static void add_bucket(struct plan *plan, const struct config *config)
     credentials_files(add_credentials, plan);
 }
 
-/* Allows the folder of mirrored files, and the files needed to connect to upstreams. Without a
- * folder, which opening the mirror reports, nothing is kept. */
+/* Allows the folder of mirrored files, and the files needed to connect to upstreams. Opening
+ * the mirror reports that the folder is missing. */
 static void add_mirror(struct plan *plan, const struct config *config)
 {
     char folder[STATE_FOLDER_PATH_SIZE];

@@ -11,7 +11,7 @@ struct upstream_tokens {
 };
 
 /* Reads the first line of each token file, and checks the globs and the files of authorities. On
- * failure returns false with one line in error, and nothing to free. */
+ * failure returns false with one line in error and loads none. */
 bool upstream_tokens_load(const struct config *config, struct upstream_tokens *out_tokens,
                           char *error, size_t error_size);
 
