@@ -15,9 +15,9 @@
 #include "upstream/state.h"
 
 #define MIB ((uint64_t)1 << 20)
-/* One range may take this long: lines of 32 KiB/s are served. */
-#define FETCH_MS       60000
-#define FETCH_MS_A_MIB 32000
+/* One range may take this long: lines of 64 KiB/s are served. */
+#define FETCH_MS       30000
+#define FETCH_MS_A_MIB 16000
 /* A line that is slower than this for ten seconds is taken for dead. */
 #define SLOW_BYTES_S 4096
 /* Of a short range, whose speed says nothing. */
