@@ -201,6 +201,7 @@ static void free_mirror(struct mirror *mirror)
         close_upstream(&mirror->upstreams[i]);
     mirror_index_close(&mirror->index);
     mirror_changes_end(&mirror->changes);
+    mirror_turns_end(&mirror->turns);
     pthread_mutex_destroy(&mirror->sought_lock);
     free(mirror);
 }
@@ -232,7 +233,7 @@ static void interrupt(struct store *store)
 {
     struct mirror *mirror = cast(store);
 
-    atomic_store(&mirror->is_interrupted, true);
+    mirror_turns_interrupt(&mirror->turns);
     for (unsigned i = 0; i < mirror->upstream_count; i++) {
         struct mirror_upstream *upstream = &mirror->upstreams[i];
 
@@ -277,6 +278,8 @@ enum zt_status mirror_open(struct store *inner, const struct mirror_options *opt
         .ops = &mirror->ops, .search = &mirror->search, .inner = inner, .staging = inner->staging};
     pthread_mutex_init(&mirror->sought_lock, NULL);
     mirror_changes_init(&mirror->changes);
+    mirror_turns_init(&mirror->turns);
+    mirror->waiters = options->waiters;
     mirror->search = (struct store_search_ops){
         .report = report, .reconfigure = reconfigure, .interrupt = interrupt};
     mirror->ops.close = mirror_close;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "disk/whole_file.h"
@@ -21,6 +22,8 @@
 #define FILE_BYTES_MAX ((uint64_t)256 << 20)
 #define FILE_NAME_SIZE 40
 #define FOLDER_MODE    0700
+/* How much may be written for changes of flags. */
+#define SAVED_BYTES_PER_MS 4096u
 
 /* --- the table --- */
 
@@ -57,11 +60,16 @@ struct mirror_repository *mirror_index_add(struct mirror_index *index, const cha
     return *link;
 }
 
+static size_t charge_of(const struct mirror_version *version)
+{
+    return version->count + MIRROR_VERSION_CHARGE;
+}
+
 static void drop_version(struct mirror_index *index, struct mirror_repository *repository,
                          unsigned at)
 {
     assert(at < repository->version_count);
-    index->entry_count -= repository->versions[at]->count;
+    index->entry_count -= charge_of(repository->versions[at]);
     mirror_version_release(repository->versions[at]);
     repository->version_count--;
     memmove(repository->versions + at, repository->versions + at + 1,
@@ -156,7 +164,7 @@ void mirror_index_put(struct mirror_index *index, struct mirror_repository *repo
     if (repository->version_count == MIRROR_VERSIONS_MAX)
         drop_version(index, repository, repository->version_count - 1);
     insert(repository, kept, is_current || !repository->has_current ? 0 : 1);
-    index->entry_count += kept->count;
+    index->entry_count += charge_of(kept);
     repository->has_current = repository->has_current || is_current;
     recency_touch(&index->recency, &repository->link);
     make_room(index, repository);
@@ -177,6 +185,12 @@ bool mirror_index_has_owner(const struct mirror_index *index, struct zt_text own
 
 /* --- lists and marks --- */
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct mirror_current *)a)->name,
+                  ((const struct mirror_current *)b)->name);
+}
+
 bool mirror_index_list(struct mirror_index *index, struct mirror_current **out_list,
                        size_t *out_count)
 {
@@ -195,6 +209,8 @@ bool mirror_index_list(struct mirror_index *index, struct mirror_current **out_l
         list[count++].version = mirror_version_hold(repository->versions[0]);
     }
     pthread_mutex_unlock(&index->lock);
+    if (count > 1)
+        qsort(list, count, sizeof(*list), compare_names);
     *out_list = list;
     *out_count = count;
     return list != NULL;
@@ -255,7 +271,7 @@ static void write_repository(const struct mirror_index *index,
 void mirror_index_save(struct mirror_index *index, const char *name)
 {
     struct record_writer image = {.limit_bytes = FILE_BYTES_MAX};
-    const struct mirror_repository *repository;
+    struct mirror_repository *repository;
     char saved[FILE_NAME_SIZE];
 
     if (index->folder < 0)
@@ -264,14 +280,35 @@ void mirror_index_save(struct mirror_index *index, const char *name)
     pthread_mutex_lock(&index->saving);
     pthread_mutex_lock(&index->lock);
     repository = mirror_index_find(index, zt_text_from(name));
-    if (repository != NULL)
+    if (repository != NULL) {
         write_repository(index, repository, &image);
+        repository->is_unsaved = false;
+        repository->saved_ms = clock_ms();
+        repository->saved_bytes = image.length;
+    }
     pthread_mutex_unlock(&index->lock);
     if (repository != NULL && !image.failed &&
         !whole_file_replace(index->folder, saved, image.bytes, image.length))
         log_write(LOG_LEVEL_WARN, "the list of files of %s cannot be saved: %m", name);
     pthread_mutex_unlock(&index->saving);
     record_writer_free(&image);
+}
+
+void mirror_index_save_soon(struct mirror_index *index, const char *name)
+{
+    struct mirror_repository *repository;
+    bool is_due = false;
+
+    pthread_mutex_lock(&index->lock);
+    repository = mirror_index_find(index, zt_text_from(name));
+    if (repository != NULL) {
+        repository->is_unsaved = true;
+        is_due = clock_ms() - repository->saved_ms >=
+                 (int64_t)(repository->saved_bytes / SAVED_BYTES_PER_MS);
+    }
+    pthread_mutex_unlock(&index->lock);
+    if (is_due)
+        mirror_index_save(index, name);
 }
 
 static unsigned upstream_of(const struct mirror_index *index, const char *url)
@@ -294,7 +331,7 @@ static bool read_versions(struct mirror_index *index, struct mirror_repository *
             return false;
         assert(repository->version_count == i);
         insert(repository, version, i);
-        index->entry_count += version->count;
+        index->entry_count += charge_of(version);
     }
     repository->has_current = has_current && count > 0;
     return !in->failed && in->left == 0;
@@ -386,6 +423,8 @@ void mirror_index_close(struct mirror_index *index)
         struct mirror_repository *repository = (struct mirror_repository *)link;
 
         link = link->older;
+        if (repository->is_unsaved)
+            mirror_index_save(index, repository->name);
         for (unsigned i = 0; i < repository->version_count; i++)
             mirror_version_release(repository->versions[i]);
         free(repository);

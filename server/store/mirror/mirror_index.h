@@ -13,10 +13,12 @@
 #define MIRROR_VERSIONS_MAX 17
 /* Branches and tags of one repository that are remembered. */
 #define MIRROR_BRANCHES_MAX 8
-/* The maximum number of files in all repositories, about 150 bytes each. The repository used least
- * recently is forgotten first; its files leave the cache when room is needed. */
-#define MIRROR_ENTRIES_MAX ((size_t)1000000)
-#define MIRROR_BUCKETS     1024u
+/* The maximum number of files in all repositories, about 150 bytes each. A commit counts as some
+ * files more, for its repository. The repository used least recently is forgotten first; its files
+ * leave the cache when room is needed. */
+#define MIRROR_ENTRIES_MAX    ((size_t)1000000)
+#define MIRROR_VERSION_CHARGE ((size_t)32)
+#define MIRROR_BUCKETS        1024u
 
 /* A branch or tag, and the commit that it named. */
 struct mirror_branch {
@@ -38,6 +40,9 @@ struct mirror_repository {
     bool is_gone_upstream;     /* the upstream has it no more */
     struct mirror_branch branches[MIRROR_BRANCHES_MAX];
     unsigned next_branch;
+    bool is_unsaved; /* flags of files have changed since the last save */
+    int64_t saved_ms;
+    size_t saved_bytes;
 };
 
 struct mirror_index {
@@ -79,6 +84,9 @@ bool mirror_index_has_owner(const struct mirror_index *index, struct zt_text own
 /* Writes the repository to disk, so that it survives the process. Failing is harmless: it will be
  * asked for again. */
 void mirror_index_save(struct mirror_index *index, const char *name);
+/* The same for a flag of a file, which may be lost by a crash. Large repositories are written less
+ * often than they change; mirror_index_close writes what is left. */
+void mirror_index_save_soon(struct mirror_index *index, const char *name);
 
 /* Notes of all files of a repository with these bytes whether they are verified, and saves that.
  * proof: NULL if they are not. */

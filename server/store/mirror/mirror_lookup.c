@@ -2,14 +2,16 @@
 #include <assert.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/workers.h"
 #include "store/mirror/mirror_store.h"
 
-/* So many threads may wait for upstreams; the others that may wait serve what is here. */
-#define LOOKUPS_MAX 24u
+/* A repository, a revision, and what is between them. */
+#define QUESTION_SIZE (UPSTREAM_REPOSITORY_SIZE + UPSTREAM_REVISION_SIZE)
 /* How long what is known counts as current after an upstream could not say what is. */
 #define AWAY_MS 5000
 
@@ -187,6 +189,7 @@ static struct mirror_version *use_known(const struct question *question, const c
     struct mirror_repository *repository;
     struct mirror_version *version = NULL;
     struct mirror_version *before = NULL;
+    bool has_moved = false;
 
     pthread_mutex_lock(&index->lock);
     repository = mirror_index_find(index, zt_text_from(question->repository));
@@ -195,7 +198,8 @@ static struct mirror_version *use_known(const struct question *question, const c
     if (version != NULL) {
         mirror_version_hold(version);
         before = mirror_repository_current(repository);
-        if (is_main(question->revision) && before != version) {
+        has_moved = is_main(question->revision) && before != version;
+        if (has_moved) {
             mirror_version_hold(version);
             note_changes(question->mirror, repository->name, before);
             mirror_index_put(index, repository, version, true);
@@ -204,6 +208,8 @@ static struct mirror_version *use_known(const struct question *question, const c
         believe(question, commit);
     }
     pthread_mutex_unlock(&index->lock);
+    if (has_moved)
+        mirror_index_save(index, question->repository);
     return version;
 }
 
@@ -240,26 +246,6 @@ static enum zt_status ask(const struct question *question, struct mirror_version
         return zt_fail_memory(error, "a mirrored repository");
     mirror_index_save(index, question->repository);
     return ZT_OK;
-}
-
-/* Does the same unless too many threads wait already. */
-static enum zt_status ask_in_turn(const struct question *question,
-                                  struct mirror_version **out_version, struct zt_error *error)
-{
-    struct mirror *mirror = question->mirror;
-    enum zt_status status;
-
-    if (atomic_load(&mirror->is_interrupted))
-        return zt_fail(error, ZT_UNAVAILABLE, UPSTREAM_AWAY, ZT_NO_OFFSET,
-                       "the server is shutting down");
-    if (atomic_fetch_add(&mirror->lookups, 1) >= LOOKUPS_MAX)
-        status = zt_fail(error, ZT_UNAVAILABLE, UPSTREAM_AWAY, ZT_NO_OFFSET,
-                         "too many repositories are being looked up at %s",
-                         upstream_name(question->upstream->upstream));
-    else
-        status = ask(question, out_version, error);
-    atomic_fetch_sub(&mirror->lookups, 1);
-    return status;
 }
 
 /* What is known goes on being served. */
@@ -353,18 +339,65 @@ static void end_check(const struct question *question)
     pthread_mutex_unlock(&index->lock);
 }
 
+/* Returns a reference to what is known of a revision and need not be asked for; NULL: nothing. */
+static struct mirror_version *hold_believed(const struct question *question)
+{
+    struct mirror_index *index = &question->mirror->index;
+    struct mirror_version *version = NULL;
+    struct known known;
+
+    pthread_mutex_lock(&index->lock);
+    known = find_known(mirror_index_find(index, zt_text_from(question->repository)),
+                       question->revision, clock_ms());
+    if (known.is_believed)
+        version = mirror_version_hold(known.version);
+    pthread_mutex_unlock(&index->lock);
+    return version;
+}
+
+/* On the one thread that asks. Another one may have had the answer just before. */
+static void answer_question(void *context, struct mirror_answer *out_answer)
+{
+    const struct question *question = context;
+
+    out_answer->version = hold_believed(question);
+    out_answer->status = ZT_OK;
+    if (out_answer->version != NULL)
+        return;
+    out_answer->status = ask(question, &out_answer->version, &out_answer->error);
+    if (out_answer->status != ZT_OK)
+        note_failure(question, out_answer->status, &out_answer->error);
+    keep_failure(question->mirror, question->repository,
+                 out_answer->status == ZT_UNAVAILABLE ? &out_answer->error : NULL);
+}
+
+static void ask_in_turn(struct question *question, struct mirror_answer *out_answer)
+{
+    char name[QUESTION_SIZE];
+
+    if (is_main(question->revision))
+        question->revision = zt_text_from("main");
+    if (snprintf(name, sizeof(name), "%s %.*s", question->repository,
+                 (int)question->revision.length, question->revision.bytes) < (int)sizeof(name)) {
+        mirror_turns_ask(&question->mirror->turns, name, answer_question, question, out_answer);
+        return;
+    }
+    out_answer->version = NULL;
+    out_answer->status =
+        zt_fail(&out_answer->error, ZT_STALE, NULL, ZT_NO_OFFSET, "no revision has so long a name");
+}
+
 /* Finds a revision of a repository that an upstream has or may have. */
-static enum zt_status find_at(const struct question *question, struct mirror_version **out_version,
+static enum zt_status find_at(struct question *question, struct mirror_version **out_version,
                               struct zt_error *error)
 {
     struct mirror_index *index = &question->mirror->index;
     struct mirror_version *known_version = NULL;
     struct mirror_repository *repository;
+    struct mirror_answer answer;
     bool is_mine = false;
     struct known known;
-    enum zt_status status;
 
-    *out_version = NULL;
     pthread_mutex_lock(&index->lock);
     repository = mirror_index_find(index, zt_text_from(question->repository));
     known = find_known(repository, question->revision, clock_ms());
@@ -375,22 +408,69 @@ static enum zt_status find_at(const struct question *question, struct mirror_ver
         is_mine = !known.is_believed && begin_check(repository);
     }
     pthread_mutex_unlock(&index->lock);
-    if (known_version != NULL && !is_mine) {
-        *out_version = known_version;
+    *out_version = known_version;
+    if (known_version != NULL && !is_mine)
         return ZT_OK;
-    }
-    status = ask_in_turn(question, out_version, error);
+    ask_in_turn(question, &answer);
     if (is_mine)
         end_check(question);
-    if (status != ZT_OK)
-        note_failure(question, status, error);
-    keep_failure(question->mirror, question->repository, status == ZT_UNAVAILABLE ? error : NULL);
-    if (status != ZT_OK && known_version != NULL) {
-        *out_version = known_version;
-        return ZT_OK;
+    if (answer.status == ZT_OK) {
+        mirror_version_release(known_version);
+        *out_version = answer.version;
     }
-    mirror_version_release(known_version);
-    return status;
+    if (answer.status == ZT_OK || known_version != NULL)
+        return ZT_OK;
+    if (error != NULL)
+        *error = answer.error;
+    return answer.status;
+}
+
+/* --- in the background --- */
+
+struct recheck {
+    struct job job; /* first */
+    struct question question;
+    char repository[UPSTREAM_REPOSITORY_SIZE];
+};
+
+static void run_recheck(struct job *job)
+{
+    struct recheck *recheck = (struct recheck *)job;
+    struct mirror_answer answer;
+
+    ask_in_turn(&recheck->question, &answer);
+    end_check(&recheck->question);
+    mirror_version_release(answer.version);
+}
+
+static void end_recheck(struct job *job)
+{
+    free(job);
+}
+
+void mirror_recheck(struct mirror *mirror, const char *name)
+{
+    struct mirror_repository *repository;
+    struct recheck *recheck = NULL;
+
+    pthread_mutex_lock(&mirror->index.lock);
+    repository = mirror_index_find(&mirror->index, zt_text_from(name));
+    if (repository != NULL && repository->has_current && !repository->is_being_checked &&
+        clock_ms() >= repository->believed_until_ms)
+        recheck = calloc(1, sizeof(*recheck));
+    if (recheck != NULL) {
+        (void)begin_check(repository);
+        recheck->job = (struct job){.run = run_recheck, .done = end_recheck};
+        recheck->question = (struct question){.mirror = mirror,
+                                              .upstream = &mirror->upstreams[repository->upstream],
+                                              .number = repository->upstream,
+                                              .repository = recheck->repository,
+                                              .revision = zt_text_from("main")};
+        memcpy(recheck->repository, repository->name, sizeof(recheck->repository));
+    }
+    pthread_mutex_unlock(&mirror->index.lock);
+    if (recheck != NULL)
+        workers_submit_long(mirror->waiters, &recheck->job);
 }
 
 /* --- which upstream --- */

@@ -31,6 +31,14 @@ static bool is_part(struct zt_text part)
     return true;
 }
 
+/* Owners whom no Hub has, because its API or repositories of other kinds are there. */
+static bool is_reserved(struct zt_text owner)
+{
+    return zt_text_is(owner, "api") || zt_text_is(owner, "models") ||
+           zt_text_is(owner, "datasets") || zt_text_is(owner, "spaces") ||
+           zt_text_starts_with(owner, zt_text_from(SNAPSHOT_BEGINNING));
+}
+
 bool mirror_repository_is_valid(struct zt_text name)
 {
     const char *slash = memchr(name.bytes, '/', name.length);
@@ -39,8 +47,9 @@ bool mirror_repository_is_valid(struct zt_text name)
     if (name.length >= UPSTREAM_REPOSITORY_SIZE)
         return false;
     if (slash == NULL)
-        return is_part(name);
+        return is_part(name) && !is_reserved(name);
     return is_part((struct zt_text){name.bytes, owner}) &&
+           !is_reserved((struct zt_text){name.bytes, owner}) &&
            is_part((struct zt_text){slash + 1, name.length - owner - 1});
 }
 

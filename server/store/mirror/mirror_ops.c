@@ -151,12 +151,14 @@ static size_t mirror_misnamed_files(const struct store *store)
 
 /* --- files --- */
 
-/* Notes that somebody asked for a file, so that its model is listed from now on. */
+/* Notes that a client asked for a file, so that its model is listed from now on. */
 static void ask_for(struct mirror *mirror, const struct mirror_target *target,
                     struct mirror_entry *entry, const char *path, bool tells_catalog)
 {
     bool is_new;
 
+    if (!is_model(path))
+        return;
     pthread_mutex_lock(&mirror->index.lock);
     is_new = !entry->is_asked;
     entry->is_asked = true;
@@ -164,7 +166,7 @@ static void ask_for(struct mirror *mirror, const struct mirror_target *target,
     if (!is_new)
         return;
     mirror_index_save(&mirror->index, target->name.repository);
-    if (tells_catalog && target->name.commit[0] == '\0' && is_model(path))
+    if (tells_catalog && target->name.commit[0] == '\0')
         mirror_changes_add(&mirror->changes, path);
 }
 
@@ -191,12 +193,18 @@ static enum zt_status mirror_open_path(struct store *store, const char *path,
     struct store *inner = inner_of(store);
     struct mirror_target target;
     struct mirror_entry *entry;
-    enum zt_status status = mirror_find(mirror, path, true, &target, error);
+    enum zt_status status = ZT_NOT_FOUND;
 
+    /* So opening a local file costs no look at its folder. */
+    if (!mirror_is_known(mirror, path))
+        status = inner->ops->open(inner, path, out_source, out_identity, error);
+    if (status != ZT_NOT_FOUND)
+        return status;
+    status = mirror_find(mirror, path, true, &target, error);
     if (status != ZT_OK)
         return status;
     if (target.version == NULL)
-        return inner->ops->open(inner, path, out_source, out_identity, error);
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the file does not exist");
     entry = mirror_version_find(target.version, target.path);
     if (entry == NULL)
         status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the file does not exist");
@@ -263,6 +271,7 @@ static bool mirror_identity_of(struct store *store, struct zt_source *source,
         return true;
     if (place->is_pinned)
         return identify_pinned(mirror, &place->file, out_identity);
+    mirror_recheck(mirror, place->file.repository);
     entry = find_current(mirror, &place->file, &target);
     if (entry != NULL)
         *out_identity = mirror_entry_identity(target.version, entry);

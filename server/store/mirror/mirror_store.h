@@ -7,6 +7,7 @@
 #include "store/mirror/mirror_changes.h"
 #include "store/mirror/mirror_index.h"
 #include "store/mirror/mirror_name.h"
+#include "store/mirror/mirror_turns.h"
 
 struct cache;
 struct remote;
@@ -50,8 +51,8 @@ struct mirror {
     unsigned upstream_count;
     struct mirror_index index;
     struct mirror_changes changes;
-    atomic_uint lookups; /* threads that wait for an upstream */
-    atomic_bool is_interrupted;
+    struct workers *waiters;
+    struct mirror_turns turns;
     pthread_mutex_t sought_lock;                     /* guards what follows */
     struct mirror_failure failures[MIRROR_FAILURES]; /* a ring */
     unsigned next_failure;
@@ -95,6 +96,8 @@ enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file
 /* The same with what is known, without asking or waiting. Returns false if the path belongs to no
  * known version of a mirrored repository. */
 bool mirror_find_known(struct mirror *mirror, const char *path, struct mirror_target *out_target);
+/* Returns true if the path belongs to a repository that is known to be mirrored. Never waits. */
+bool mirror_is_known(struct mirror *mirror, const char *path);
 
 /* Finds a revision of a repository by name, as store_revision_ops.find does. *out_version: a
  * reference. */
@@ -106,6 +109,9 @@ enum zt_status mirror_find_revision(struct mirror *mirror, const char *repositor
 /* Returns the latest failure of a lookup of a repository of which nothing is known, unless the
  * failure is old or another lookup succeeded since. */
 bool mirror_find_failure(struct mirror *mirror, const char *repository, struct zt_error *out_error);
+
+/* Asks in the background whether main has moved, if that is due. Never waits. */
+void mirror_recheck(struct mirror *mirror, const char *repository);
 
 /* Returns the number of the upstream of a known repository, or UINT_MAX. */
 unsigned mirror_known_upstream(struct mirror *mirror, struct zt_text name);

@@ -28,6 +28,13 @@ static bool split_known(struct mirror *mirror, const char *path, struct mirror_n
     return false;
 }
 
+bool mirror_is_known(struct mirror *mirror, const char *path)
+{
+    struct mirror_name name;
+
+    return split_known(mirror, path, &name);
+}
+
 /* Splits a path at the repository that it would belong to if there were one. Returns false if there
  * is nothing to ask for: the path is an owner's, of whom repositories are known. */
 static bool split_unknown(struct mirror *mirror, const char *path, bool is_file,
@@ -41,9 +48,10 @@ static bool split_unknown(struct mirror *mirror, const char *path, bool is_file,
         parts++;
     if (is_file)
         parts--;
-    if (parts == 0 || !mirror_name_split(text, parts > 1 ? 2 : 1, out_name))
+    if (parts == 0 || mirror_name_is_snapshot(text) ||
+        !mirror_name_split(text, parts > 1 ? 2 : 1, out_name))
         return false;
-    if (parts > 1 || mirror_name_is_snapshot(text))
+    if (parts > 1)
         return true;
     pthread_mutex_lock(&mirror->index.lock);
     is_owner = mirror_index_has_owner(&mirror->index, zt_text_from(out_name->repository));
