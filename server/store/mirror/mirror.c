@@ -36,7 +36,7 @@ static void on_verified(void *context, const struct mirror_place *place)
     mirror_index_mark(&upstream->mirror->index, place, place->proof);
 }
 
-/* The file is another one for everybody who has it open. */
+/* Readers that have it open find that it changed. */
 static void on_wrong(void *context, const struct mirror_place *place)
 {
     struct mirror_upstream *upstream = context;

@@ -248,7 +248,7 @@ static enum zt_status ask(const struct question *question, struct mirror_version
     return ZT_OK;
 }
 
-/* What is known goes on being served. */
+/* The known versions are still served. */
 static void note_failure(const struct question *question, enum zt_status status,
                          const struct zt_error *error)
 {
