@@ -109,3 +109,31 @@ def test_what_serve_warns_of_is_a_warning(ztserve, good, tmp_path):
     assert result.status == 0
     assert len(result.error_lines) == 2
     assert re.search(r"line \d+: jwt: never matches", result.errors) and re.search(r"line \d+: mtls: never matches", result.errors)
+
+
+def test_upstreams_are_checked_as_serve_does(ztserve, tmp_path):
+    token = tmp_path / "token"
+    settings = tmp_path / "settings.json"
+    (tmp_path / "root").mkdir()
+
+    def write(**upstream):
+        settings.write_text(json.dumps({"root": str(tmp_path / "root"), "listen": "127.0.0.1:0", "upstreams": [{"url": "https://hub.example", **upstream}]}))
+
+    for upstream, words in (
+        ({"match": ["a[b"]}, 'upstream hub.example: match: "a[b" is not a valid glob'),
+        ({"token_file": str(token)}, f"upstream hub.example: token_file: {token} has no token in its first line"),
+        ({"tokenfile": "x"}, 'line 1: upstreams[0].tokenfile: unknown key; did you mean "token_file"?'),
+    ):
+        token.write_text("\nsecond\n")
+        write(**upstream)
+        checked, served = ztserve("check-config", settings), serve_once(settings)
+        assert (checked.status, served.returncode) == (2, 2)
+        assert words in checked.stderr and words in served.stderr, (checked, served)
+    token.write_text("secret\n")
+    token.chmod(0o644)
+    write(url="http://hub.example", token_file=str(token))
+    result = ztserve("check-config", settings)
+    assert result.status == 0 and "secret" not in result.stdout + result.stderr
+    assert "the token is sent without encryption" in result.stderr and "can be read by every user" in result.stderr
+    token.unlink()
+    assert f"{token}: No such file or directory; it is not checked" in ztserve("check-config", settings).stderr
