@@ -128,12 +128,12 @@ def test_upstreams_are_checked_as_serve_does(ztserve, tmp_path):
         write(**upstream)
         checked, served = ztserve("check-config", settings), serve_once(settings)
         assert (checked.status, served.returncode) == (2, 2)
-        assert words in checked.stderr and words in served.stderr, (checked, served)
+        assert words in checked.errors and words in served.stderr, (checked, served)
     token.write_text("secret\n")
     token.chmod(0o644)
     write(url="http://hub.example", token_file=str(token))
     result = ztserve("check-config", settings)
-    assert result.status == 0 and "secret" not in result.stdout + result.stderr
-    assert "the token is sent without encryption" in result.stderr and "can be read by every user" in result.stderr
+    assert result.status == 0 and "secret" not in result.output + result.errors
+    assert "the token is sent without encryption" in result.errors and "can be read by every user" in result.errors
     token.unlink()
-    assert f"{token}: No such file or directory; it is not checked" in ztserve("check-config", settings).stderr
+    assert f"{token}: No such file or directory; it is not checked" in ztserve("check-config", settings).errors
