@@ -10,9 +10,9 @@
 #include "upstream/lookups.h"
 #include "upstream/state.h"
 
-/* Clients of Hubs give up after some 10 s, and ask again. */
-#define COMMIT_MS     15000
-#define COMMIT_TRY_MS 6000
+/* Clients of Hubs give up after 10 s. */
+#define COMMIT_MS     9000
+#define COMMIT_TRY_MS 4500
 #define LIST_MS       120000
 #define LIST_TRY_MS   20000
 #define LOOKUP_TRIES  4

@@ -96,7 +96,7 @@ void upstream_listing_free(struct upstream_listing *listing);
 const struct upstream_file *upstream_listing_find(const struct upstream_listing *listing,
                                                   struct zt_text path);
 
-/* Finds the commit of a revision: a branch, a tag, or a commit. Waits about 15 s at most, and not
+/* Finds the commit of a revision: a branch, a tag, or a commit. Waits 9 s at most, and not
  * at all if the answer is remembered (absence and refusal for a minute) or the upstream is away.
  * ZT_NOT_FOUND: there is no such repository, or none that is visible with this token; ZT_STALE: no
  * such revision; ZT_UNAVAILABLE with a rule. *out_modified_ns: when the repository last changed; 0:
