@@ -165,6 +165,21 @@ bool cache_proof(struct zt_source *given, uint8_t out_proof[CACHE_PROOF_BYTES])
     return is_whole;
 }
 
+void cache_recheck(struct zt_source *given, uint64_t offset, uint64_t length)
+{
+    struct cached_file *file = ((struct cache_source *)given)->file;
+
+    if (offset >= file->size_bytes || length == 0)
+        return;
+    if (length > file->size_bytes - offset)
+        length = file->size_bytes - offset;
+    cache_lock(file->cache);
+    for (uint32_t block = block_of(offset); block <= block_of(offset + length - 1); block++)
+        if (block_state(file, block) == BLOCK_HERE && is_known(file, block))
+            block_set(file, block, BLOCK_CLAIMED);
+    cache_unlock(file->cache);
+}
+
 void cache_lose(struct zt_source *given)
 {
     struct cached_file *file = ((struct cache_source *)given)->file;

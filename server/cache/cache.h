@@ -107,6 +107,10 @@ uint64_t cache_bytes_here(const struct zt_source *source);
  * tell. Returns false if not all blocks were settled. */
 bool cache_proof(struct zt_source *source, uint8_t out_proof[CACHE_PROOF_BYTES]);
 
+/* Compares the local copy of a range with its checksums again before it is next read. Unlike
+ * invalidate of zt/source.h it keeps the checksums, so the bytes of the version never change. */
+void cache_recheck(struct zt_source *source, uint64_t offset, uint64_t length);
+
 /* The bytes turned out to be wrong: all sources of this version fail with ZT_STALE from now on, its
  * blocks and their checksums are dropped, and the next cache_file_open of the key begins again. */
 void cache_lose(struct zt_source *source);

@@ -75,24 +75,12 @@ static void source_advise(struct zt_source *source, uint64_t offset, uint64_t le
     zt_source_advise(file_of(source)->cached, offset, length);
 }
 
-/* A digest inside the file disagrees. A verified file must be verified again, because other
- * bytes may be fetched now. */
+/* A reader finds the bytes wrong. Clients may have had them already, so they must not be replaced by
+ * other bytes: only the digest of the whole file decides. The local copy is compared with its
+ * checksums again, because a disk may have damaged it. */
 static void source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
 {
-    struct mirror_file *file = file_of(source);
-    struct mirror_files *files = file->files;
-
-    for (unsigned i = 0; i < 2; i++) {
-        enum mirror_verdict verdict = MIRROR_VERIFIED;
-
-        pthread_mutex_lock(&files->lock);
-        /* Before and after: what is hashed in between may be either. */
-        file->is_to_restart = true;
-        atomic_compare_exchange_strong(&file->verdict, &verdict, MIRROR_UNKNOWN);
-        pthread_mutex_unlock(&files->lock);
-        if (i == 0)
-            (void)zt_source_invalidate(file->cached, offset, length);
-    }
+    cache_recheck(file_of(source)->cached, offset, length);
 }
 
 /* With the lock. How many bytes may be passed on; marks them if wanted. */

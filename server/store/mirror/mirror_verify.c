@@ -137,41 +137,25 @@ static void begin_again(struct mirror_file *file)
     atomic_store(&file->hashed_bytes, 0);
 }
 
-/* Returns true if bytes that were hashed have been dropped since. */
-static bool take_restart(struct mirror_file *file)
-{
-    bool is_to_restart;
-
-    pthread_mutex_lock(&file->files->lock);
-    is_to_restart = file->is_to_restart;
-    file->is_to_restart = false;
-    pthread_mutex_unlock(&file->files->lock);
-    return is_to_restart;
-}
-
 static void conclude(struct mirror_file *file)
 {
     const struct upstream_place *place = &file->place.file;
     uint8_t proof[MIRROR_PROOF_BYTES];
     struct zt_digest digest;
-    /* Before the last look whether bytes were dropped. */
-    const bool has_proof = cache_proof(file->cached, proof);
 
     assert(atomic_load(&file->hashed_bytes) == place->size_bytes);
-    if (take_restart(file) || !mirror_has_digest(file)) {
+    if (!mirror_has_digest(file)) {
         begin_again(file);
-        if (!mirror_has_digest(file))
-            complete(file);
+        complete(file);
         return;
     }
     zt_hasher_finish(file->hasher, &digest);
     begin_again(file);
     if (memcmp(digest.bytes, place->digest, digest.length_bytes) != 0)
         mirror_verify_wrong(file, "the upstream sent bytes that do not match its digest");
-    else if (has_proof)
+    else if (cache_proof(file->cached, proof))
         verified(file, proof);
-    /* Otherwise the cache has lost it, which the next turn finds, or dropped blocks: it is hashed
-     * again. */
+    /* Otherwise the cache has lost it, which the next turn finds. */
 }
 
 /* --- hashing --- */
@@ -283,8 +267,6 @@ static bool is_over(struct mirror_file *file)
 {
     if (atomic_load(&file->verdict) == MIRROR_UNKNOWN && cache_has_lost(file->cached))
         mirror_verify_wrong(file, OTHER_BYTES);
-    if (take_restart(file))
-        begin_again(file);
     return atomic_load(&file->verdict) != MIRROR_UNKNOWN;
 }
 
