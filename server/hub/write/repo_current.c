@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/server.h"
+#include "store/store_here.h"
 
 #define WAIT_NS   2000000
 #define WAITS_MAX 30000
@@ -21,11 +22,13 @@ bool repo_current_find(struct server *server, struct zt_text name, struct hub_ve
     struct hub_lookup lookup = {.name = name, .revision = zt_text_from("main")};
     unsigned waits = 0;
 
+    store_here_begin();
     hub_repos_find(server->hub, &lookup);
     for (; lookup.found == HUB_BUSY && waits < WAITS_MAX; waits++) {
         wait_a_moment();
         hub_repos_find(server->hub, &lookup);
     }
+    store_here_end();
     *out_version = lookup.version;
     if (lookup.found == HUB_BUSY)
         zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the repository is still being listed");

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/workers.h"
 #include "store/mirror/mirror_store.h"
+#include "store/store_here.h"
 
 /* A repository, a revision, and what is between them. */
 #define QUESTION_SIZE (UPSTREAM_REPOSITORY_SIZE + UPSTREAM_REVISION_SIZE)
@@ -505,7 +506,7 @@ static enum zt_status choose_upstream(struct mirror *mirror, const char *reposit
     *out_number = mirror_known_upstream(mirror, name);
     if (*out_number != UINT_MAX)
         return ZT_OK;
-    *out_number = matching_upstream(mirror, name);
+    *out_number = store_here_only() ? UINT_MAX : matching_upstream(mirror, name);
     if (*out_number == UINT_MAX || !mirror_repository_is_valid(name))
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "no upstream has %s", repository);
     status = look_inside(mirror, repository, error);

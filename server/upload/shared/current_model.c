@@ -8,6 +8,7 @@
 #include "base/changes.h"
 #include "base/server.h"
 #include "digests/file_hashes.h"
+#include "store/store_here.h"
 #include "tree/stored_file.h"
 
 /* --- preconditions --- */
@@ -245,8 +246,8 @@ static void describe_file(const char *path, const struct stored_file *file,
     memcpy(found->sha256, file->sha256, sizeof(found->sha256));
 }
 
-bool file_find_current(struct server *server, const char *path, struct current_file *out_found,
-                       struct failure *failure)
+static bool find_file(struct server *server, const char *path, struct current_file *out_found,
+                      struct failure *failure)
 {
     const uint64_t failed_before = failed_lookups_count();
     struct generation *generation = find_generation(server, path);
@@ -272,6 +273,17 @@ bool file_find_current(struct server *server, const char *path, struct current_f
         stored_file_close(file);
     }
     return status == ZT_OK || status == ZT_NOT_FOUND || failure_of_store(failure, &error);
+}
+
+bool file_find_current(struct server *server, const char *path, struct current_file *out_found,
+                       struct failure *failure)
+{
+    bool is_found;
+
+    store_here_begin();
+    is_found = find_file(server, path, out_found, failure);
+    store_here_end();
+    return is_found;
 }
 
 bool file_preconditions_hold(const struct preconditions *preconditions,

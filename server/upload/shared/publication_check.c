@@ -14,6 +14,7 @@
 #include "catalog/store_folder.h"
 #include "parts/joined_parts.h"
 #include "store/staging.h"
+#include "store/store_here.h"
 #include "upload/shared/publication.h"
 #include "upload/shared/write_checks.h"
 #include "zt/join.h"
@@ -542,7 +543,7 @@ static bool identify(struct publication *publication, struct failure *failure)
 
 /* --- models and files --- */
 
-bool publication_check(struct publication *publication, struct failure *failure)
+static bool check_here(struct publication *publication, struct failure *failure)
 {
     assert(publication->name != NULL);
     assert(publication->stored != NULL);
@@ -552,6 +553,16 @@ bool publication_check(struct publication *publication, struct failure *failure)
                (publication->has_identity || identify(publication, failure));
     snprintf(publication->model, sizeof(publication->model), "%s", publication->name);
     return check_model(publication, failure);
+}
+
+bool publication_check(struct publication *publication, struct failure *failure)
+{
+    bool is_good;
+
+    store_here_begin();
+    is_good = check_here(publication, failure);
+    store_here_end();
+    return is_good;
 }
 
 void publication_clear(struct publication *publication)

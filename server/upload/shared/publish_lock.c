@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/server.h"
+#include "store/store_here.h"
 
 /* How long to wait for another writer of this process if publishing uses the network: as long as
  * the store waits for another server's writer. */
@@ -116,6 +117,7 @@ void publish_lock_take_here(struct publish_lock *lock, struct store *store, cons
 {
     *lock = (struct publish_lock){.store = store, .name = name, .folder_lock = -1};
     (void)take_name(lock, -1);
+    store_here_begin();
 }
 
 /* Checks again: the repository may have been mirrored since the request began. */
@@ -150,6 +152,14 @@ static bool take(struct publish_lock *lock, struct failure *failure)
     return false;
 }
 
+static bool begin(struct publish_lock *lock, const char *path, struct failure *failure)
+{
+    if (!is_writable(lock, path, failure) || !take(lock, failure))
+        return false;
+    store_here_begin();
+    return true;
+}
+
 bool publish_lock_take(struct publish_lock *lock, struct server *server, const char *name,
                        struct failure *failure)
 {
@@ -157,7 +167,7 @@ bool publish_lock_take(struct publish_lock *lock, struct server *server, const c
 
     *lock = (struct publish_lock){.store = server->store, .name = name, .folder_lock = -1};
     snprintf(path, sizeof(path), "%s.zt", name);
-    return is_writable(lock, path, failure) && take(lock, failure);
+    return begin(lock, path, failure);
 }
 
 bool publish_lock_take_path(struct publish_lock *lock, struct server *server, const char *path,
@@ -168,7 +178,7 @@ bool publish_lock_take_path(struct publish_lock *lock, struct server *server, co
         lock->name = lock->model;
     else
         lock->model[0] = '\0';
-    return is_writable(lock, path, failure) && take(lock, failure);
+    return begin(lock, path, failure);
 }
 
 void publish_lock_release(struct publish_lock *lock)
@@ -178,6 +188,7 @@ void publish_lock_release(struct publish_lock *lock)
         lock->store->claims->release(lock->claim);
     store_local_release(lock->folder_lock);
     release_name(lock);
+    store_here_end();
 }
 
 bool publish_lock_find(const struct publish_lock *lock, const char *path,

@@ -29,6 +29,8 @@ bool publish_lock_take(struct publish_lock *lock, struct server *server, const c
  * for each other. */
 bool publish_lock_take_path(struct publish_lock *lock, struct server *server, const char *path,
                             struct failure *failure);
+/* On the thread that took the lock, which meanwhile looks for files only in the store itself
+ * (store/store_here.h). */
 void publish_lock_release(struct publish_lock *lock);
 
 /* --- a name that no file has, such as a repository --- */
