@@ -2,8 +2,10 @@
 #include "hub/hub_names.h"
 
 #include <assert.h>
+#include <string.h>
 
-#define PART_MAX 96
+#define PART_MAX     96
+#define REVISION_MAX 255
 
 static bool is_name_character(char c)
 {
@@ -72,6 +74,39 @@ enum hub_revision hub_revision_of(struct zt_text text)
     if (zt_text_is(text, "main") || zt_text_is(text, "HEAD") || zt_text_is(text, "refs/heads/main"))
         return HUB_REVISION_NOW;
     return is_commit(text) ? HUB_REVISION_COMMIT : HUB_REVISION_UNKNOWN;
+}
+
+/* A part of a branch's name. */
+static bool ref_part_is_valid(struct zt_text part)
+{
+    if (part.length == 0 || part.bytes[0] == '.' || part.bytes[part.length - 1] == '.' ||
+        zt_text_ends_with(part, zt_text_from(".lock")))
+        return false;
+    for (size_t i = 0; i < part.length; i++) {
+        const char c = part.bytes[i];
+
+        if ((unsigned char)c <= ' ' || c == 0x7F || strchr("~^:?*[\\", c) != NULL ||
+            (i > 0 && part.bytes[i - 1] == '.' && c == '.') ||
+            (i > 0 && part.bytes[i - 1] == '@' && c == '{'))
+            return false;
+    }
+    return true;
+}
+
+bool hub_revision_is_valid(struct zt_text text)
+{
+    if (text.length > REVISION_MAX || zt_text_is(text, "@"))
+        return false;
+    for (;;) {
+        const char *slash = text.length > 0 ? memchr(text.bytes, '/', text.length) : NULL;
+        const size_t length = slash != NULL ? (size_t)(slash - text.bytes) : text.length;
+
+        if (!ref_part_is_valid((struct zt_text){text.bytes, length}))
+            return false;
+        if (slash == NULL)
+            return true;
+        text = (struct zt_text){slash + 1, text.length - length - 1};
+    }
 }
 
 void hub_revision_split(struct zt_text raw, struct zt_text *out_revision, struct zt_text *out_path)

@@ -25,6 +25,10 @@ enum hub_revision { HUB_REVISION_NOW, HUB_REVISION_COMMIT, HUB_REVISION_UNKNOWN 
 
 enum hub_revision hub_revision_of(struct zt_text text);
 
+/* Returns true if git permits a branch or a tag of this name (git-check-ref-format), of at most 255
+ * bytes: other names exist nowhere. */
+bool hub_revision_is_valid(struct zt_text text);
+
 /* Splits "<revision>/<path>" from a URL, still encoded. A revision is one segment, or "refs/" and
  * the next two. *out_path is empty if there is none. */
 void hub_revision_split(struct zt_text raw, struct zt_text *out_revision, struct zt_text *out_path);

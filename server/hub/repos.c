@@ -421,7 +421,9 @@ static enum hub_found take_mirrored(struct repo *repo, struct hub_lookup *lookup
 static bool find_mirrored(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup,
                           enum hub_found *out_found)
 {
-    const bool wants_now = hub_revision_of(lookup->revision) == HUB_REVISION_NOW;
+    /* Names that cannot exist are not asked for. */
+    const bool is_name = hub_revision_is_valid(lookup->revision);
+    const bool wants_now = !is_name || hub_revision_of(lookup->revision) == HUB_REVISION_NOW;
     const unsigned changes = atomic_load(&repos->server->files_changed);
     struct hub_version *version = NULL;
     bool is_now = false;
@@ -444,6 +446,8 @@ static bool find_mirrored(struct hub_repos *repos, struct repo *repo, struct hub
         return true;
     }
     *out_found = take_mirrored(repo, lookup, version, is_now);
+    if (!is_name)
+        *out_found = HUB_NO_REVISION;
     if (wants_now) {
         repo->ended = begun;
         repo->seen_changes = changes;

@@ -11,6 +11,7 @@
 #define SHA256 "0707070707070707070707070707070707070707070707070707070707070707"
 
 static struct hub_repos *repos;
+static unsigned asked;        /* revisions of the upstream */
 static const char *current;   /* commit of o/m */
 static const char *next;      /* becomes the current one during the next walk; or NULL */
 static enum zt_status answer; /* of the upstream */
@@ -29,6 +30,7 @@ static enum zt_status find_revision(struct store *store, const char *repository,
                                                                                       : NULL;
 
     (void)store;
+    asked += !zt_text_is(revision, "main");
     if (strcmp(repository, "o/m") != 0)
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "not mirrored");
     if (answer != ZT_OK)
@@ -149,6 +151,10 @@ TEST_ON(struct world *world, every_revision_of_the_upstream_is_found)
     assert_found(SECOND, SECOND, "config.json");
     assert_int_equal(find_in("o/m", "gone", &lookup), HUB_NO_REVISION);
     hub_version_release(lookup.version);
+    asked = 0;
+    assert_int_equal(find_in("o/m", "../../x", &lookup), HUB_NO_REVISION);
+    hub_version_release(lookup.version);
+    assert_int_equal(asked, 0);
     /* Others are not affected. */
     assert_int_equal(find_in("o/local", "main", &lookup), HUB_FOUND);
     assert_false(lookup.version->is_mirrored);

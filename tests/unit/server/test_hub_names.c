@@ -110,3 +110,17 @@ TEST(revisions_before_paths)
     assert_split("refsx/a", "refsx", "a");
     assert_split("", "", "");
 }
+
+TEST(names_of_branches_are_those_of_git)
+{
+    static const char *const valid[] = {"main", "refs/pr/1", "v1.0", "a/b-c",
+                                        "x@y",  "\xC3\xBC",  "a.b"};
+    static const char *const invalid[] = {
+        "",     "..",  "../x",   "a/../b", "a..b", "/a",   "a/",  "a//b", ".a",   "a.",
+        "a/.b", "a b", "a.lock", "a?b",    "a:b",  "a\\b", "a\n", "@",    "a@{1", "http://x"};
+
+    for (size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++)
+        assert_true(hub_revision_is_valid(zt_text_from(valid[i])));
+    for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++)
+        assert_false(hub_revision_is_valid(zt_text_from(invalid[i])));
+}
