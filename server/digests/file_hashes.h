@@ -2,10 +2,10 @@
  * digests of files are kept across restarts in the state folder. Memory is limited: the least
  * recently used digests are evicted first.
  *
- * Missing digests are computed in the background (hash_queue.h). From a remote store, files of up
- * to HASH_FETCHED_MAX bytes are fetched for that; larger files are hashed only if they are
- * cached. Mirrored files are not hashed here before they are verified: their digest is the one that
- * their upstream states, once the bytes agree with it. */
+ * * Missing digests are computed in the background (hash_queue.h). From a remote store, files of up
+ * to HASH_FETCHED_MAX bytes are fetched for that; larger files are hashed only if they are cached.
+ * Mirrored files are not hashed here before they are verified. Once their bytes agree with the
+ * digest that the upstream states, that digest is used. */
 #ifndef DIGESTS_FILE_HASHES_H
 #define DIGESTS_FILE_HASHES_H
 

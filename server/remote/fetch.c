@@ -20,7 +20,7 @@
 #define RENEWAL_LOOK_MS 50
 /* So long without progress (attempt_moved_ms): quiet. */
 #define QUIET_MS 1000
-/* A try that brought as much as this does not count, if the next one asks for the rest. */
+/* A try that fetched this many bytes does not count if the next one requests the rest. */
 #define PROGRESS_BYTES ((size_t)64 << 10)
 /* The longest sleep while there is no work. */
 #define IDLE_MS 60000

@@ -54,8 +54,8 @@ static enum reach reach_of_4(const uint8_t *address)
     return find(networks_4, sizeof(networks_4) / sizeof(networks_4[0]), address);
 }
 
-/* Where the IPv4 address is in those of IPv6 that contain one: mapped and compatible, NAT64 (RFC
- * 6052), 6to4 (RFC 3056). */
+/* IPv6 addresses that contain an IPv4 address: mapped and compatible, NAT64 (RFC 6052), 6to4 (RFC
+ * 3056). */
 static const struct network carriers[] = {
     {{[10] = 0xFF, [11] = 0xFF}, 96, REACH_ANY},
     {{0}, 96, REACH_ANY},

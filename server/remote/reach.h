@@ -15,10 +15,11 @@ enum reach {
     REACH_LINK_LOCAL /* the same wire, multicast, and services of clouds about their machines */
 };
 
-/* Of an address of IPv4 or IPv6, also of IPv4 in IPv6; REACH_LINK_LOCAL for every other family. */
+/* Returns the reach of an IPv4 or IPv6 address, also of IPv4 in IPv6; REACH_LINK_LOCAL for other
+ * families. */
 enum reach reach_of_address(const struct sockaddr *address);
 
-/* Of a host without a port, which may be in brackets: a literal address, or "localhost". REACH_ANY:
+/* host: without a port, perhaps in brackets; a literal address, or "localhost". REACH_ANY:
  * a name. REACH_LINK_LOCAL for what resolvers read as an address although it is not written as one
  * ("0x7f.1"). */
 enum reach reach_of_host(const char *host);

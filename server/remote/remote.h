@@ -197,13 +197,13 @@ struct remote_exchange {
     size_t answer_length;
     unsigned tried;
     size_t arrived;     /* bytes of into, if progressed is set */
-    size_t begun;       /* those that earlier tries brought */
+    size_t begun;       /* bytes that earlier tries fetched */
     enum reach reached; /* the address of the last try; REACH_ANY: unknown, or a proxy's */
     struct remote_flight *flight; /* the thread's */
 };
 
-/* Whether a try failed because nobody answers at the address: there is no connection, or whatever
- * passes connections on there ended it before any answer. As when a server is started again. */
+/* Returns true if a try failed because there is no server at the address: there is no connection, or
+ * a proxy ended it before any answer. So it is while a server starts again. */
 bool remote_is_unreachable(enum remote_failure failure, const struct remote_exchange *exchange);
 
 /* Clears an exchange; remote_exchange_free frees what the result holds, not the structure. */

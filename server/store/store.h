@@ -225,7 +225,7 @@ struct store_revision {
     bool is_current;
 };
 
-/* What the origin of a file states of its bytes. */
+/* The digest of a file as its upstream states it. */
 struct store_stated {
     bool has_sha256;
     uint8_t sha256[32];
@@ -237,10 +237,10 @@ struct store_stated {
 /* Additional operations of a store with mirrored repositories, whose commits another server
  * names. */
 struct store_revision_ops {
-    /* Finds a revision of a repository: "main", a branch, a tag or a commit. Returns ZT_NOT_FOUND
-     * if it is not a mirrored repository; the caller then goes on as if there were no such
-     * operation. Returns ZT_STALE if the repository has no such revision; ZT_UNAVAILABLE. May
-     * wait. */
+    /* Finds a revision of a repository: "main", a branch, a tag or a commit. Returns
+     * ZT_NOT_FOUND if it is not a mirrored repository; the caller then continues as if there
+     * were no such operation. Returns ZT_STALE if the repository has no such revision;
+     * ZT_UNAVAILABLE. May wait. */
     enum zt_status (*find)(struct store *store, const char *repository, struct zt_text revision,
                            struct store_revision *out_revision, struct zt_error *error);
     /* Returns false if the file is not mirrored. Never waits. */

@@ -20,7 +20,7 @@
 #define FETCH_MS_A_MIB 16000
 /* A line that is slower than this for ten seconds is taken for dead. */
 #define SLOW_BYTES_S 4096
-/* Of a short range, whose speed says nothing. */
+/* For short ranges, whose speed proves nothing. */
 #define SHORT_TRY_MS 20000
 #define FETCH_TRIES  4
 /* While the upstream is away. */
@@ -32,7 +32,7 @@ struct file_fetch {
     struct upstream_request request; /* first */
     struct cache_fetch *fetch;
     struct upstream_place place; /* with copies of the texts */
-    uint64_t arrived;            /* bytes that earlier exchanges have brought */
+    uint64_t arrived;            /* bytes fetched by earlier exchanges */
     enum verdict verdict;        /* of a header with a 2xx */
     bool is_kept;                /* the address is one that was kept */
     bool has_begun_again;
@@ -179,8 +179,8 @@ static void ask_upstream(struct file_fetch *file)
         finish(file, status, &error);
 }
 
-/* Forgets a kept address that does not work any more, and begins again. Returns false if there is
- * nothing to try. */
+/* Forgets a kept address that does not work any more, and begins again. Returns false if no address
+ * is left to try. */
 static bool begin_again(struct file_fetch *file)
 {
     if (!file->is_kept || file->has_begun_again)

@@ -331,7 +331,7 @@ static enum zt_status list_pages(struct lookup_request *lookup, struct listing_b
     return ZT_OK;
 }
 
-/* Asks for the digest of one file. Returns false if asking for more is of no use now. */
+/* Asks for the digest of one file. Returns false if more requests are useless now. */
 static bool ask_digest(struct lookup_request *lookup, const char *commit,
                        struct upstream_file *file)
 {
@@ -359,8 +359,8 @@ static bool ask_digest(struct lookup_request *lookup, const char *commit,
     return has_answer;
 }
 
-/* A ztserve lists files before it knows their digests, and computes them when they are wanted. What
- * is not known in time stays unknown until the list is read again. */
+/* A ztserve lists files before it knows their digests, and computes them when they are wanted.
+ * Digests that do not arrive in time stay unknown until the list is read again. */
 static void ask_digests(struct lookup_request *lookup, struct listing_builder *builder,
                         const char *commit)
 {

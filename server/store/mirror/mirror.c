@@ -103,30 +103,27 @@ static enum zt_status open_cache(struct mirror_upstream *upstream,
 
 /* --- prefetching --- */
 
-static enum zt_status list_repository(void *context, const char *repository, const char *revision,
-                                      char out_commit[65],
-                                      bool (*visit)(void *visitor, const char *path,
-                                                    uint64_t size_bytes),
-                                      void *visitor, struct zt_error *error)
+static enum zt_status list_repository(void *context, struct mirror_prefetch_list *list,
+                                      struct zt_error *error)
 {
     struct mirror_upstream *upstream = context;
     struct mirror *mirror = upstream->mirror;
     struct store_revision found;
     struct mirror_target target;
     char path[MODEL_PATH_SIZE];
-    enum zt_status status = mirror->base.revisions->find(&mirror->base, repository,
-                                                         zt_text_from(revision), &found, error);
+    enum zt_status status = mirror->base.revisions->find(
+        &mirror->base, list->repository, zt_text_from(list->revision), &found, error);
 
     if (status != ZT_OK)
         return status;
-    memcpy(out_commit, found.commit, sizeof(found.commit));
+    memcpy(list->commit, found.commit, sizeof(list->commit));
     if (!mirror_find_known(mirror, found.folder, &target))
-        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "%s has changed", repository);
+        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "%s has changed", list->repository);
     for (size_t i = 0; i < target.version->count; i++) {
         const struct mirror_entry *entry = &target.version->entries[i];
 
         if (snprintf(path, sizeof(path), "%s/%s", found.folder, entry->path) < (int)sizeof(path) &&
-            !visit(visitor, path, entry->size_bytes))
+            !list->visit(list->context, path, entry->size_bytes))
             break;
     }
     mirror_version_release(target.version);
@@ -331,7 +328,8 @@ static uint64_t count_repositories(struct mirror *mirror, unsigned upstream)
     return count;
 }
 
-/* What clients read beyond what was fetched; never falls, though fetching may be ahead of them. */
+/* Bytes that clients read minus bytes that were fetched; it never falls, although fetching may be
+ * ahead of clients. */
 static uint64_t saved_bytes(struct mirror_upstream *upstream, uint64_t fetched)
 {
     const uint64_t read = mirror_files_read_bytes(upstream->files);

@@ -1,4 +1,4 @@
-/* A mirror: a store that adds the repositories of upstreams to those of another store. */
+/* A mirror: a store that adds the repositories of upstreams to another store. */
 #ifndef STORE_MIRROR_MIRROR_H
 #define STORE_MIRROR_MIRROR_H
 

@@ -51,7 +51,7 @@ struct mirror_index {
     struct recency recency;
     size_t entry_count;
     pthread_mutex_t saving;       /* held while a file is written, so that the latest state stays */
-    int folder;                   /* of the saved repositories; -1: nothing is saved */
+    int folder;                   /* of the saved repositories; -1: they are not saved */
     const char *const *upstreams; /* their URLs, which name them in files */
     unsigned upstream_count;
 };

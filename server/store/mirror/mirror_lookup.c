@@ -85,7 +85,7 @@ static void keep_branch(struct mirror_repository *repository, struct zt_text rev
     branch->believed_until_ms = until_ms;
 }
 
-/* What is known of a revision. */
+/* The known version of a revision. */
 struct known {
     struct mirror_version *version; /* borrowed; NULL: nothing */
     bool is_believed;               /* it need not be asked for */
@@ -340,7 +340,7 @@ static void end_check(const struct question *question)
     pthread_mutex_unlock(&index->lock);
 }
 
-/* Returns a reference to what is known of a revision and need not be asked for; NULL: nothing. */
+/* Returns a reference to the known version of a revision if no lookup is needed, or NULL. */
 static struct mirror_version *hold_believed(const struct question *question)
 {
     struct mirror_index *index = &question->mirror->index;
@@ -496,7 +496,7 @@ static unsigned matching_upstream(const struct mirror *mirror, struct zt_text na
     return UINT_MAX;
 }
 
-/* Returns ZT_NOT_FOUND if the repository belongs to the inner store, or to nobody. */
+/* Returns ZT_NOT_FOUND if the repository belongs to the inner store, or does not exist. */
 static enum zt_status choose_upstream(struct mirror *mirror, const char *repository,
                                       unsigned *out_number, struct zt_error *error)
 {
@@ -516,25 +516,24 @@ static enum zt_status choose_upstream(struct mirror *mirror, const char *reposit
 }
 
 enum zt_status mirror_find_revision(struct mirror *mirror, const char *repository,
-                                    struct zt_text revision, struct mirror_version **out_version,
-                                    bool *out_is_current, unsigned *out_upstream,
+                                    struct zt_text revision, struct mirror_found *out_found,
                                     struct zt_error *error)
 {
     struct question question = {.mirror = mirror, .repository = repository, .revision = revision};
     enum zt_status status = choose_upstream(mirror, repository, &question.number, error);
-    const struct mirror_repository *found;
+    const struct mirror_repository *known;
 
-    *out_version = NULL;
+    *out_found = (struct mirror_found){.version = NULL};
     if (status != ZT_OK)
         return status;
+    out_found->upstream = question.number;
     question.upstream = &mirror->upstreams[question.number];
-    status = find_at(&question, out_version, error);
+    status = find_at(&question, &out_found->version, error);
     if (status != ZT_OK)
         return status;
     pthread_mutex_lock(&mirror->index.lock);
-    found = mirror_index_find(&mirror->index, zt_text_from(repository));
-    *out_is_current = found != NULL && mirror_repository_current(found) == *out_version;
+    known = mirror_index_find(&mirror->index, zt_text_from(repository));
+    out_found->is_current = known != NULL && mirror_repository_current(known) == out_found->version;
     pthread_mutex_unlock(&mirror->index.lock);
-    *out_upstream = question.number;
     return ZT_OK;
 }

@@ -6,7 +6,7 @@
 
 #define SNAPSHOT_BEGINNING "models--"
 #define SNAPSHOT_MIDDLE    "/snapshots/"
-/* Of a part of a repository's name, as on the Hub. */
+/* The maximum length of a part of a repository's name, as on the Hub. */
 #define PART_MAX 96
 
 static bool is_name_character(char c)
@@ -31,7 +31,7 @@ static bool is_part(struct zt_text part)
     return true;
 }
 
-/* Owners whom no Hub has, because its API or repositories of other kinds are there. */
+/* Names that no owner on a Hub has, because its API or repositories of other kinds are there. */
 static bool is_reserved(struct zt_text owner)
 {
     return zt_text_is(owner, "api") || zt_text_is(owner, "models") ||

@@ -18,8 +18,8 @@ struct mirror_name {
  * letters, digits, '_', '-' and '.' as the Hub allows them. */
 bool mirror_repository_is_valid(struct zt_text name);
 
-/* Splits a path with the first part_count parts as the repository, or a path of a snapshot whatever
- * part_count is. Returns false if it has fewer parts, or they are no valid repository. */
+/* Splits a path, with the first part_count parts as the repository. Paths of snapshots are split as
+ * such. Returns false if it has fewer parts, or they are not a valid repository. */
 bool mirror_name_split(struct zt_text path, unsigned part_count, struct mirror_name *out_name);
 
 /* Returns true if the path begins as snapshots do. */

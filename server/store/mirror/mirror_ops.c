@@ -1,5 +1,4 @@
-/* The operations of the mirrored store on files. What is not a mirrored repository's goes to the
- * inner store. */
+/* The operations of the mirrored store on files. Other paths go to the inner store. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +38,7 @@ static bool is_asked(struct mirror *mirror, const struct mirror_entry *entry)
     return asked;
 }
 
-/* The catalog opens what it lists, so only models that somebody asked for are listed. */
+/* The catalog opens every listed model, so only requested models are listed. */
 static bool list_models(struct mirror *mirror, const struct mirror_current *repository,
                         store_visit visit, void *context)
 {

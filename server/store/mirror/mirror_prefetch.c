@@ -1,6 +1,6 @@
-/* Each prefetch is one job at a time, for the list and then for opening files, in turns; it fetches
- * a few files side by side, and is called back when one is complete. Threads wait only for the list
- * and for opening, never for the bytes. */
+/* Each prefetch runs as one job, which lists the repository and then opens its files, in turns. It
+ * fetches a few files side by side, and is called back when one is complete. Threads wait only for
+ * the list and for opening, never for the bytes. */
 #include "store/mirror/mirror_prefetch.h"
 
 #include <assert.h>
@@ -124,20 +124,22 @@ static void fail(struct prefetch *prefetch, const struct zt_error *error)
     strncpy(report->error, error->message, sizeof(report->error) - 1);
 }
 
-static void list(struct prefetch *prefetch)
+static void list_files(struct prefetch *prefetch)
 {
     const struct mirror_prefetch_ops *ops = &prefetch->all->ops;
-    char commit[sizeof(prefetch->report.commit)] = "";
+    struct mirror_prefetch_list list = {.repository = prefetch->report.repository,
+                                        .revision = prefetch->report.revision,
+                                        .visit = add_file,
+                                        .context = prefetch};
     struct zt_error error;
     enum zt_status status;
 
     zt_error_clear(&error);
-    status = ops->list(ops->context, prefetch->report.repository, prefetch->report.revision, commit,
-                       add_file, prefetch, &error);
+    status = ops->list(ops->context, &list, &error);
     if (status == ZT_OK && prefetch->count < prefetch->report.file_count)
         status = zt_fail_memory(&error, "a list of files");
     pthread_mutex_lock(&prefetch->all->lock);
-    memcpy(prefetch->report.commit, commit, sizeof(commit));
+    memcpy(prefetch->report.commit, list.commit, sizeof(list.commit));
     prefetch->report.state = MIRROR_PREFETCH_FETCHING;
     if (status != ZT_OK)
         fail(prefetch, &error);
@@ -257,7 +259,7 @@ static bool has_lanes(const struct prefetch *prefetch)
     return false;
 }
 
-/* With the lock. Nothing is being fetched. */
+/* With the lock. No file is being fetched. */
 static void finish(struct prefetch *prefetch)
 {
     struct mirror_prefetch_report *report = &prefetch->report;
@@ -284,7 +286,7 @@ static void run_job(struct job *job)
         prefetch->is_poked = false;
         pthread_mutex_unlock(&prefetch->all->lock);
         if (prefetch->report.state == MIRROR_PREFETCH_LISTING)
-            list(prefetch);
+            list_files(prefetch);
         end_lanes(prefetch);
         fill_lanes(prefetch);
         pthread_mutex_lock(&prefetch->all->lock);

@@ -34,14 +34,21 @@ struct mirror_prefetch_report {
     char error[MIRROR_PREFETCH_TEXT]; /* of a failure */
 };
 
+/* A repository whose files are to be listed. */
+struct mirror_prefetch_list {
+    const char *repository;
+    const char *revision;
+    char commit[65]; /* filled in */
+    /* Returns false to stop. */
+    bool (*visit)(void *context, const char *path, uint64_t size_bytes);
+    void *context;
+};
+
 /* What a prefetch needs of the mirror. */
 struct mirror_prefetch_ops {
-    /* Finds a revision and calls visit with the store path of each of its files, until it returns
-     * false. May wait. */
-    enum zt_status (*list)(void *context, const char *repository, const char *revision,
-                           char out_commit[65],
-                           bool (*visit)(void *visitor, const char *path, uint64_t size_bytes),
-                           void *visitor, struct zt_error *error);
+    /* Finds a revision and calls visit with the store path of each of its files. May wait. */
+    enum zt_status (*list)(void *context, struct mirror_prefetch_list *list,
+                           struct zt_error *error);
     /* Opens one of the visited paths as a source of mirror_file.h, or of a local file. May wait. */
     enum zt_status (*open)(void *context, const char *path, struct zt_source **out_source,
                            struct zt_error *error);

@@ -1,4 +1,5 @@
-/* What upstreams state of repositories and files, and what nobody may write to. */
+/* Revisions of mirrored repositories, stated digests of their files, and refusals to write to
+ * them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,23 +9,21 @@ static enum zt_status find_revision(struct store *store, const char *repository,
                                     struct zt_text revision, struct store_revision *out_revision,
                                     struct zt_error *error)
 {
-    struct mirror_version *version;
-    unsigned upstream;
-    bool is_current = false;
+    struct mirror_found found;
     bool fits;
-    enum zt_status status = mirror_find_revision(mirror_of(store), repository, revision, &version,
-                                                 &is_current, &upstream, error);
+    enum zt_status status =
+        mirror_find_revision(mirror_of(store), repository, revision, &found, error);
 
     if (status != ZT_OK)
         return status;
-    *out_revision = (struct store_revision){.is_current = is_current};
-    memcpy(out_revision->commit, version->commit, sizeof(out_revision->commit));
-    if (is_current)
+    *out_revision = (struct store_revision){.is_current = found.is_current};
+    memcpy(out_revision->commit, found.version->commit, sizeof(out_revision->commit));
+    if (found.is_current)
         fits = snprintf(out_revision->folder, sizeof(out_revision->folder), "%s", repository) <
                (int)sizeof(out_revision->folder);
     else
-        fits = mirror_name_snapshot(repository, version->commit, out_revision->folder);
-    mirror_version_release(version);
+        fits = mirror_name_snapshot(repository, found.version->commit, out_revision->folder);
+    mirror_version_release(found.version);
     return fits ? ZT_OK : zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the name is too long");
 }
 
@@ -42,7 +41,8 @@ static void fill_stated(struct mirror *mirror, const struct mirror_entry *entry,
     pthread_mutex_unlock(&mirror->index.lock);
 }
 
-/* Finds the file with this identity. *out_target is to be released also on failure. */
+/* Finds the file with this identity. The caller releases the version in *out_target, also on
+ * failure. */
 static const struct mirror_entry *find_same(struct mirror *mirror, const char *path,
                                             const struct file_identity *identity,
                                             struct mirror_target *out_target)

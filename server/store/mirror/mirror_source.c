@@ -75,8 +75,8 @@ static void source_advise(struct zt_source *source, uint64_t offset, uint64_t le
     zt_source_advise(file_of(source)->cached, offset, length);
 }
 
-/* A reader finds the bytes wrong. Clients may have had them already, so they must not be replaced by
- * other bytes: only the digest of the whole file decides. The local copy is compared with its
+/* A reader finds the bytes wrong. Clients may have had them already, so they must not be replaced
+ * by other bytes: only the digest of the whole file decides. The local copy is compared with its
  * checksums again, because a disk may have damaged it. */
 static void source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
 {

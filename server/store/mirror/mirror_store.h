@@ -30,7 +30,7 @@ struct mirror_upstream {
 /* Names that were looked for by the catalog, as hashes. */
 #define MIRROR_SOUGHT 256u
 
-/* Repositories of which nothing is known, because their upstream did not answer. */
+/* Unknown repositories whose upstream did not answer. */
 #define MIRROR_FAILURES 64u
 /* How long a failure explains why a name is not found. */
 #define MIRROR_FAILURE_MS 10000
@@ -93,21 +93,26 @@ struct mirror_target {
  * wait. */
 enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file,
                            struct mirror_target *out_target, struct zt_error *error);
-/* The same with what is known, without asking or waiting. Returns false if the path belongs to no
- * known version of a mirrored repository. */
+/* Does the same without asking or waiting, using known versions. Returns false if the path belongs
+ * to no known version of a mirrored repository. */
 bool mirror_find_known(struct mirror *mirror, const char *path, struct mirror_target *out_target);
 /* Returns true if the path belongs to a repository that is known to be mirrored. Never waits. */
 bool mirror_is_known(struct mirror *mirror, const char *path);
 
-/* Finds a revision of a repository by name, as store_revision_ops.find does. *out_version: a
- * reference. */
+/* A revision of a mirrored repository. */
+struct mirror_found {
+    struct mirror_version *version; /* a reference */
+    bool is_current;
+    unsigned upstream;
+};
+
+/* Finds a revision of a repository by name, as store_revision_ops.find does. */
 enum zt_status mirror_find_revision(struct mirror *mirror, const char *repository,
-                                    struct zt_text revision, struct mirror_version **out_version,
-                                    bool *out_is_current, unsigned *out_upstream,
+                                    struct zt_text revision, struct mirror_found *out_found,
                                     struct zt_error *error);
 
-/* Returns the latest failure of a lookup of a repository of which nothing is known, unless the
- * failure is old or another lookup succeeded since. */
+/* Returns the latest failure to look up an unknown repository, unless it is old or a later lookup
+ * succeeded. */
 bool mirror_find_failure(struct mirror *mirror, const char *repository, struct zt_error *out_error);
 
 /* Asks in the background whether main has moved, if that is due. Never waits. */

@@ -35,8 +35,8 @@ bool mirror_is_known(struct mirror *mirror, const char *path)
     return split_known(mirror, path, &name);
 }
 
-/* Splits a path at the repository that it would belong to if there were one. Returns false if there
- * is nothing to ask for: the path is an owner's, of whom repositories are known. */
+/* Splits a path at the repository that it would belong to if there were one. Returns false if the
+ * path is the name of an owner with known repositories. */
 static bool split_unknown(struct mirror *mirror, const char *path, bool is_file,
                           struct mirror_name *out_name)
 {
@@ -62,8 +62,8 @@ static bool split_unknown(struct mirror *mirror, const char *path, bool is_file,
 enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file,
                            struct mirror_target *out_target, struct zt_error *error)
 {
+    struct mirror_found found;
     enum zt_status status;
-    bool is_current;
 
     memset(out_target, 0, sizeof(*out_target));
     if (!split_known(mirror, path, &out_target->name) &&
@@ -72,8 +72,9 @@ enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file
     if (!set_target(out_target, path))
         return ZT_OK;
     status = mirror_find_revision(mirror, out_target->name.repository,
-                                  zt_text_from(out_target->name.commit), &out_target->version,
-                                  &is_current, &out_target->upstream, error);
+                                  zt_text_from(out_target->name.commit), &found, error);
+    out_target->version = found.version;
+    out_target->upstream = found.upstream;
     /* The inner store says that the file does not exist, or has it. */
     return status == ZT_NOT_FOUND ? ZT_OK : status;
 }

@@ -9,9 +9,10 @@
 
 struct mirror_version;
 
-/* Questions that are asked at once, and the threads that may wait for others' questions as long as
- * these take. Any other thread waits only for a question that is younger than MIRROR_YOUNG_MS. So an
- * upstream that hangs leaves threads (WAITERS in serve/instance.c) to everything that is here. */
+/* Questions that are asked at once, and the threads that may wait for others' questions as long
+ * as these take. Any other thread waits only for a question that is younger than
+ * MIRROR_YOUNG_MS. So an upstream that hangs leaves threads (WAITERS in serve/instance.c) to
+ * everything that is here. */
 #define MIRROR_ASKING_MAX  24u
 #define MIRROR_WAITING_MAX 24u
 #define MIRROR_YOUNG_MS    1000

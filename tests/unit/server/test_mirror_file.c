@@ -479,21 +479,18 @@ TEST(shutdown_wakes_all_waiters)
 
 /* --- prefetch --- */
 
-static enum zt_status list_files(void *context, const char *repository, const char *revision,
-                                 char out_commit[65],
-                                 bool (*visit)(void *visitor, const char *path,
-                                               uint64_t size_bytes),
-                                 void *visitor, struct zt_error *error)
+static enum zt_status list_files(void *context, struct mirror_prefetch_list *list,
+                                 struct zt_error *error)
 {
     bool goes_on = true;
 
     assert_ptr_equal(context, &world);
-    if (strcmp(revision, "main") != 0)
+    if (strcmp(list->revision, "main") != 0)
         return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "there is no such revision");
-    assert_string_equal(repository, "acme/tiny");
-    strcpy(out_commit, world.place.file.commit);
+    assert_string_equal(list->repository, "acme/tiny");
+    strcpy(list->commit, world.place.file.commit);
     for (unsigned i = 0; i < 70 && goes_on; i++)
-        goes_on = visit(visitor, "acme/tiny/model.bin", world.size);
+        goes_on = list->visit(list->context, "acme/tiny/model.bin", world.size);
     assert_true(goes_on);
     return ZT_OK;
 }
