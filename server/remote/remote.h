@@ -202,8 +202,8 @@ struct remote_exchange {
     struct remote_flight *flight; /* the thread's */
 };
 
-/* Returns true if a try failed because there is no server at the address: there is no connection, or
- * a proxy ended it before any answer. So it is while a server starts again. */
+/* Returns true if a try failed because no server is at the address: there is no connection, or a
+ * proxy ended it before any answer. So it is while a server starts again. */
 bool remote_is_unreachable(enum remote_failure failure, const struct remote_exchange *exchange);
 
 /* Clears an exchange; remote_exchange_free frees what the result holds, not the structure. */
