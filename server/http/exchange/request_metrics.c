@@ -12,7 +12,7 @@
 /* The most frequent statuses first. Other statuses count as "other". */
 static const unsigned short statuses[] = {200, 206, 304, 404, 201, 204, 202, 400, 401, 403, 405,
                                           406, 408, 409, 411, 412, 413, 414, 415, 416, 417, 421,
-                                          422, 423, 429, 431, 460, 499, 500, 501, 503, 507};
+                                          422, 423, 429, 431, 460, 499, 500, 501, 502, 503, 507};
 
 #define STATUSES     (sizeof(statuses) / sizeof(statuses[0]))
 #define STATUS_CELLS (STATUSES + 1)

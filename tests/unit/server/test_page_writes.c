@@ -26,6 +26,8 @@ static const char *const reads[] = {
     "/v1/uploads/{id}",
     "/v1/resumable/{id}",
     "/v1/blobs/sha256/{hex}",
+    "/v1/upstreams",
+    "/v1/upstreams/{upstream}/prefetch",
     "/files/{path...}",
     "/files",
     "/files/",
