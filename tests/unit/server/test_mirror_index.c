@@ -273,7 +273,10 @@ TEST(repositories_survive_a_restart)
     put("acme/tiny", version_of(6, 4, NULL), false);
     put("acme/tiny", version, true);
     mirror_index_save(&mirrored, "acme/tiny");
-    /* Written when the index is closed, if not before. */
+    /* The flags of a large repository are written when the index is closed, if not before. */
+    pthread_mutex_lock(&mirrored.lock);
+    mirror_index_find(&mirrored, zt_text_from("acme/tiny"))->saved_bytes = (size_t)1 << 30;
+    pthread_mutex_unlock(&mirrored.lock);
     mirror_index_mark(&mirrored, &place, proof);
     open_again();
     assert_int_equal(known("acme/tiny", NULL, &version), 7);
