@@ -8,6 +8,8 @@ import mirror
 import s3_engines
 from buckets import BucketServers
 from meddler import Meddler
+from mock_hub import MockHub
+from pull_through import MirrorServers
 
 LEFT_OUT = pytest.StashKey()
 
@@ -109,3 +111,34 @@ def serve_bucket(start_server, tmp_path):
 def share_bucket_server(share_server, tmp_path_factory):
     """Starts servers over buckets for all tests of a file."""
     return BucketServers(share_server, tmp_path_factory.mktemp("replicas"))
+
+
+# --- mirrors of a Hub ---
+
+
+@pytest.fixture
+def upstream():
+    """A Hub for one test, from which a server mirrors."""
+    hub = MockHub()
+    yield hub
+    hub.close()
+
+
+@pytest.fixture
+def mirror_of(start_server, tmp_path):
+    """Starts servers that mirror the Hubs at these addresses, for one test."""
+    return MirrorServers(start_server, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_upstream():
+    """A Hub for all tests of a file."""
+    hub = MockHub()
+    yield hub
+    hub.close()
+
+
+@pytest.fixture(scope="module")
+def share_mirror_of(share_server, tmp_path_factory):
+    """Starts servers that mirror, for all tests of a file."""
+    return MirrorServers(share_server, tmp_path_factory.mktemp("mirrors"))

@@ -113,10 +113,11 @@ OF_BYTES = [*ANYWHERE, flipped, flipped, replaced, wrong_length, wrong_head]
 
 
 class Injector:
-    """Does something to a share of the requests to each of the meddlers until it is stopped."""
+    """Does something to a share of the requests to each of the meddlers until it is stopped. has_bytes: whether a request is for
+    bytes of a file."""
 
-    def __init__(self, seed, *meddlers, share=0.3):
-        self.seed, self.share, self.log = seed, share, []
+    def __init__(self, seed, *meddlers, share=0.3, has_bytes=lambda request: request.kind == "read"):
+        self.seed, self.share, self.has_bytes, self.log = seed, share, has_bytes, []
         self.counts, self.lock = Counter(), threading.Lock()
         self.rules = [(one, one.meddle(self.act)) for one in meddlers]
 
@@ -128,7 +129,7 @@ class Injector:
         generator = random.Random(f"{self.seed} {key} {number}")
         if generator.random() >= self.share:
             return handler.forward(request)
-        kind = generator.choice(OF_BYTES if request.kind == "read" else ANYWHERE)
+        kind = generator.choice(OF_BYTES if self.has_bytes(request) else ANYWHERE)
         self.log.append(f"{kind.__name__}: {key}, time {number}")
         return kind(generator)(request, handler)
 

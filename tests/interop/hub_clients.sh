@@ -53,4 +53,4 @@ build_rust
 build_llama
 ZT_HUB_RUST=$rust/target/debug ZT_HUB_LLAMA=$llama/download ZT_HUB_LARGE=${ZT_HUB_LARGE:-1024} \
     ZTSERVE=$(realpath "${ZTSERVE:-build/ztserve}") \
-    "$venv/bin/python" -m pytest --timeout 600 -p no:cacheprovider -rs tests/interop/test_hub_*.py "$@"
+    "$venv/bin/python" -m pytest --timeout 600 -p no:cacheprovider -rs tests/interop/test_hub_*.py tests/interop/test_mirror_*.py "$@"
