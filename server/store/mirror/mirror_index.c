@@ -250,7 +250,7 @@ void mirror_index_mark(struct mirror_index *index, const struct mirror_place *pl
     for (unsigned i = 0; repository != NULL && i < repository->version_count; i++)
         mark_entries(repository->versions[i], &like, proof);
     pthread_mutex_unlock(&index->lock);
-    mirror_index_save(index, file->repository);
+    mirror_index_save_soon(index, file->repository);
 }
 
 /* --- on disk --- */
