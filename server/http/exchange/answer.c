@@ -230,8 +230,19 @@ static void send_ranges(struct request *request, const struct range_set *set)
 /* Shorter ranges are those of readers that look at parts of a file, and do not join them. */
 #define JOINED_RANGE_BYTES ((uint64_t)1 << 20)
 
-/* Returns true if bytes that were sent of the answer's file turned out to be wrong lately. */
-static bool was_wrong(const struct request *request)
+/* Returns true if bytes that were sent of a file turned out to be wrong lately. continues: the
+ * client asks for all that it has not got; then it may also have bytes of an earlier process. */
+static bool was_wrong(struct store *store, const char *path, const struct file_identity *identity,
+                      bool continues)
+{
+    const struct store_revision_ops *ops = store->revisions;
+
+    return ops->was_wrong(store, path, identity) ||
+           (continues && ops->may_be_wrong != NULL && ops->may_be_wrong(store, path, identity));
+}
+
+/* Does the same for the answer's file. */
+static bool answer_was_wrong(const struct request *request, bool continues)
 {
     const struct stored_file *file = request->file;
     const struct generation *generation = request->generation;
@@ -239,9 +250,9 @@ static bool was_wrong(const struct request *request)
 
     if (store == NULL || store->revisions == NULL)
         return false;
-    return (file != NULL && store->revisions->was_wrong(store, file->path, &file->identity)) ||
+    return (file != NULL && was_wrong(store, file->path, &file->identity, continues)) ||
            (generation != NULL &&
-            store->revisions->was_wrong(store, generation->own_path, &generation->identity));
+            was_wrong(store, generation->own_path, &generation->identity, continues));
 }
 
 /* Returns true if a client may be about to join this range with bytes that it got before, and these
@@ -251,13 +262,14 @@ static bool must_begin_again(const struct request *request, const char *field,
 {
     const struct byte_range *range = &set->ranges[set->count - 1];
     const uint64_t length = request->reply.length;
-    bool is_joined = field[strlen(field) - 1] == '-' && range->first > 0;
+    const bool continues = field[strlen(field) - 1] == '-' && range->first > 0;
+    bool is_joined = continues;
 
     assert(set->count > 0 && field[0] != '\0');
     for (unsigned i = 0; i < set->count; i++)
         if (set->ranges[i].length >= JOINED_RANGE_BYTES && set->ranges[i].length < length)
             is_joined = true;
-    return is_joined && was_wrong(request);
+    return is_joined && answer_was_wrong(request, continues);
 }
 
 /* Ranges apply only to GET, and after the preconditions (section 14.2). */

@@ -87,6 +87,24 @@ static bool was_wrong(struct store *store, const char *path, const struct file_i
     return wrong;
 }
 
+/* A process that was killed may have passed on bytes without keeping their checksums. */
+static bool may_be_wrong(struct store *store, const char *path,
+                         const struct file_identity *identity)
+{
+    struct mirror *mirror = mirror_of(store);
+    struct mirror_target target;
+    const struct mirror_entry *entry = find_same(mirror, path, identity, &target);
+    bool may = false;
+
+    if (entry != NULL) {
+        pthread_mutex_lock(&mirror->index.lock);
+        may = entry->was_begun_before && !entry->is_verified;
+        pthread_mutex_unlock(&mirror->index.lock);
+    }
+    mirror_version_release(target.version);
+    return may;
+}
+
 static bool refuses(struct store *store, const char *path, char out_why[STORE_WHY_SIZE])
 {
     struct mirror *mirror = mirror_of(store);
@@ -141,4 +159,5 @@ const struct store_revision_ops mirror_revision_ops = {.find = find_revision,
                                                        .state = state_file,
                                                        .refuses = refuses,
                                                        .was_wrong = was_wrong,
+                                                       .may_be_wrong = may_be_wrong,
                                                        .explain = explain};

@@ -35,6 +35,22 @@ bool mirror_is_known(struct mirror *mirror, const char *path)
     return split_known(mirror, path, &name);
 }
 
+/* Returns true if the last part of a path ends as files of repositories do, and repositories do not:
+ * a file that does not exist is also looked for as a folder. */
+static bool ends_like_a_file(const char *path)
+{
+    static const char *const endings[] = {".json", ".jsonl", ".md",    ".txt",  ".py",
+                                          ".yaml", ".model", ".jinja", ".index"};
+    const struct zt_text text = zt_text_from(path);
+    size_t name_length;
+    unsigned rank;
+
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+        if (zt_text_ends_with(text, zt_text_from(endings[i])))
+            return true;
+    return model_path_split(path, &name_length, &rank);
+}
+
 /* Splits a path at the repository that it would belong to if there were one. Returns false if the
  * path is the name of an owner with known repositories. */
 static bool split_unknown(struct mirror *mirror, const char *path, bool is_file,
@@ -49,6 +65,7 @@ static bool split_unknown(struct mirror *mirror, const char *path, bool is_file,
     if (is_file)
         parts--;
     if (parts == 0 || mirror_name_is_snapshot(text) ||
+        (!is_file && parts == 2 && ends_like_a_file(path)) ||
         !mirror_name_split(text, parts > 1 ? 2 : 1, out_name))
         return false;
     if (parts > 1)

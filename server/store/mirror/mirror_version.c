@@ -63,6 +63,8 @@ static void carry_over(struct mirror_entry *entry, const struct mirror_version *
     if (!mirror_entry_has_bytes_of(entry, old))
         return;
     entry->modified_ns = old->modified_ns;
+    entry->is_begun = old->is_begun;
+    entry->was_begun_before = old->was_begun_before;
     entry->is_verified = old->is_verified;
     memcpy(entry->proof, old->proof, sizeof(entry->proof));
 }
@@ -150,7 +152,13 @@ struct file_identity mirror_entry_identity(const struct mirror_version *version,
 
 /* --- records --- */
 
-enum { FLAG_ASKED = 1, FLAG_VERIFIED = 2 };
+enum { FLAG_ASKED = 1, FLAG_VERIFIED = 2, FLAG_BEGUN = 4 };
+
+static uint64_t flags_of(const struct mirror_entry *entry)
+{
+    return (entry->is_asked ? FLAG_ASKED : 0u) | (entry->is_verified ? FLAG_VERIFIED : 0u) |
+           (entry->is_begun ? FLAG_BEGUN : 0u);
+}
 
 void mirror_version_write(const struct mirror_version *version, struct record_writer *out)
 {
@@ -170,8 +178,7 @@ void mirror_version_write(const struct mirror_version *version, struct record_wr
         record_write_uint(out, (uint64_t)entry->digest_kind, 1);
         record_write_bytes(out, entry->digest, sizeof(entry->digest));
         record_write_uint(out, (uint64_t)entry->modified_ns, 8);
-        record_write_uint(
-            out, (entry->is_asked ? FLAG_ASKED : 0) | (entry->is_verified ? FLAG_VERIFIED : 0), 1);
+        record_write_uint(out, flags_of(entry), 1);
         record_write_bytes(out, entry->proof, sizeof(entry->proof));
     }
 }
@@ -211,6 +218,7 @@ static bool read_entry(struct record_reader *in, char **at, size_t left, struct 
     memcpy(entry->proof, proof, sizeof(entry->proof));
     entry->is_asked = (flags & FLAG_ASKED) != 0;
     entry->is_verified = (flags & FLAG_VERIFIED) != 0;
+    entry->is_begun = entry->was_begun_before = (flags & FLAG_BEGUN) != 0;
     return true;
 }
 

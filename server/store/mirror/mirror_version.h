@@ -17,7 +17,9 @@ struct mirror_entry {
     uint8_t digest[32];
     int64_t modified_ns; /* of the commit in which the repository first had these bytes here */
     /* The following change, under the lock of the index. */
-    bool is_asked; /* it was opened, or looked up as a model */
+    bool is_asked;         /* it was opened, or looked up as a model */
+    bool is_begun;         /* clients may have had some of its bytes before it was verified */
+    bool was_begun_before; /* by an earlier process, which may not have kept all of those bytes */
     bool is_verified;
     uint8_t proof[MIRROR_PROOF_BYTES];
 };

@@ -214,6 +214,7 @@ TEST(a_file_keeps_its_identity_as_long_as_its_digest_stays)
     struct file_identity ids[3];
 
     first->entries[0].is_asked = first->entries[0].is_verified = true;
+    first->entries[0].is_begun = true;
     same = version_of(2, 5, first);
     other = version_of(3, 6, first);
     ids[0] = mirror_entry_identity(first, &first->entries[0]);
@@ -221,8 +222,10 @@ TEST(a_file_keeps_its_identity_as_long_as_its_digest_stays)
     ids[2] = mirror_entry_identity(other, &other->entries[0]);
     assert_true(store_identity_equal(&ids[0], &ids[1]));
     assert_true(same->entries[0].is_asked && same->entries[0].is_verified);
+    assert_true(same->entries[0].is_begun && !same->entries[0].was_begun_before);
     assert_false(store_identity_equal(&ids[0], &ids[2]));
     assert_true(other->entries[0].is_asked && !other->entries[0].is_verified);
+    assert_false(other->entries[0].is_begun);
     /* Without a digest, each commit may have other bytes. */
     ids[0] = mirror_entry_identity(first, &first->entries[1]);
     ids[1] = mirror_entry_identity(same, &same->entries[1]);
@@ -269,7 +272,7 @@ TEST(repositories_survive_a_restart)
                                           .digest = {1}}};
     const uint8_t proof[MIRROR_PROOF_BYTES] = {9, 8, 7};
 
-    version->entries[0].is_asked = true;
+    version->entries[0].is_asked = version->entries[0].is_begun = true;
     put("acme/tiny", version_of(6, 4, NULL), false);
     put("acme/tiny", version, true);
     mirror_index_save(&mirrored, "acme/tiny");
@@ -287,7 +290,9 @@ TEST(repositories_survive_a_restart)
     assert_int_equal(version->entries[0].modified_ns, 1007);
     assert_true(version->entries[0].is_asked && version->entries[0].is_verified);
     assert_memory_equal(version->entries[0].proof, proof, sizeof(proof));
+    assert_true(version->entries[0].was_begun_before);
     assert_false(version->entries[1].is_asked || version->entries[1].is_verified);
+    assert_false(version->entries[1].was_begun_before);
     pthread_mutex_lock(&mirrored.lock);
     assert_int_equal(mirror_index_find(&mirrored, zt_text_from("acme/tiny"))->upstream, 1);
     pthread_mutex_unlock(&mirrored.lock);
