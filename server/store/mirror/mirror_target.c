@@ -35,8 +35,8 @@ bool mirror_is_known(struct mirror *mirror, const char *path)
     return split_known(mirror, path, &name);
 }
 
-/* Returns true if the last part of a path ends as files of repositories do, and repositories do not:
- * a file that does not exist is also looked for as a folder. */
+/* Returns true if the last part of a path ends like a file's name, and not like a repository's: a
+ * file that does not exist is also looked for as a folder. */
 static bool ends_like_a_file(const char *path)
 {
     static const char *const endings[] = {".json", ".jsonl", ".md",    ".txt",  ".py",
