@@ -318,6 +318,13 @@ void config_upstreams_keep_fixed(struct config *wanted, const struct config *in_
     wanted->upstream_count = in_force->upstream_count;
 }
 
+static bool is_same(const struct config_upstream *a, const struct config_upstream *b)
+{
+    return a->kind == b->kind && strcmp(a->name, b->name) == 0 && strcmp(a->url, b->url) == 0 &&
+           strcmp(a->match, b->match) == 0 && strcmp(a->token_file, b->token_file) == 0 &&
+           strcmp(a->ca, b->ca) == 0 && strcmp(a->proxy, b->proxy) == 0;
+}
+
 bool config_upstreams_differ(const struct config *a, const struct config *b)
 {
     if (a->upstream_count != b->upstream_count)
@@ -326,7 +333,7 @@ bool config_upstreams_differ(const struct config *a, const struct config *b)
         struct config_upstream same = a->upstreams[i];
 
         take_reloading(&same, &b->upstreams[i]);
-        if (memcmp(&same, &b->upstreams[i], sizeof(same)) != 0)
+        if (!is_same(&same, &b->upstreams[i]))
             return true;
     }
     return false;

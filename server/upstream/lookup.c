@@ -260,7 +260,7 @@ enum zt_status upstream_find_commit(struct upstream *upstream, const char *repos
 {
     struct zt_error own = {.status = ZT_OK};
     struct lookup_request *lookup = begin(upstream, repository, revision, &own);
-    struct lookup_answer answer;
+    struct lookup_answer answer = {.listing = NULL};
     enum zt_status status =
         lookup != NULL ? run(lookup, "commit", work_commit, &answer, &own) : own.status;
 
@@ -419,7 +419,7 @@ enum zt_status upstream_list(struct upstream *upstream, const char *repository, 
 {
     struct zt_error own = {.status = ZT_OK};
     struct lookup_request *lookup;
-    struct lookup_answer answer;
+    struct lookup_answer answer = {.listing = NULL};
     enum zt_status status;
 
     assert(listing_is_commit(zt_text_from(commit)));

@@ -40,8 +40,8 @@ static bool has_version(const struct s3_fetch *fetch, const struct remote_head *
 static bool is_range(const struct s3_fetch *fetch, const struct remote_head *head)
 {
     const uint64_t size = fetch->origin->identity.size_bytes;
-    const uint64_t first = fetch->fetch->offset + fetch->exchange.begun;
-    const uint64_t length = fetch->fetch->length - fetch->exchange.begun;
+    const uint64_t first = fetch->fetch->offset;
+    const uint64_t length = fetch->fetch->length;
 
     if (head->content_length != UINT64_MAX && head->content_length != length)
         return false;
@@ -63,13 +63,6 @@ static bool accept_answer(struct remote_exchange *exchange)
         return is_range(fetch, head);
     atomic_store(&fetch->is_other, true);
     return false;
-}
-
-static void on_progress(struct remote_exchange *exchange, size_t arrived)
-{
-    struct s3_fetch *fetch = exchange->context;
-
-    fetch->fetch->arrived(fetch->fetch, arrived);
 }
 
 static enum zt_status outcome_of(struct s3_fetch *fetch, struct zt_error *error)
@@ -139,7 +132,6 @@ static void begin_fetch(struct cache_origin *base, struct cache_fetch *wanted)
     fetch->exchange.into_length = (size_t)wanted->length;
     fetch->exchange.is_urgent = wanted->is_urgent;
     fetch->exchange.accept = accept_answer;
-    fetch->exchange.progressed = wanted->arrived != NULL ? on_progress : NULL;
     fetch->exchange.done = on_done;
     fetch->exchange.context = fetch;
     bucket_be_brief(&origin->store->bucket, &fetch->exchange);
@@ -220,18 +212,6 @@ static void file_advise(struct zt_source *source, uint64_t offset, uint64_t leng
     zt_source_advise(file_of(source)->cached, offset, length);
 }
 
-static void file_await(struct zt_source *source, uint64_t offset, uint64_t length, uint64_t least,
-                       struct zt_source_waiter *waiter)
-{
-    zt_source_await(file_of(source)->cached, offset, length, least, waiter);
-}
-
-static size_t file_take_arrived(struct zt_source *source, uint64_t offset, void *buffer,
-                                size_t length)
-{
-    return zt_source_take_arrived(file_of(source)->cached, offset, buffer, length);
-}
-
 static void file_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
 {
     (void)zt_source_invalidate(file_of(source)->cached, offset, length);
@@ -245,8 +225,6 @@ static const struct zt_source_ops file_ops = {
     .pin = file_pin,
     .advise = file_advise,
     .invalidate = file_invalidate,
-    .await = file_await,
-    .take_arrived = file_take_arrived,
 };
 
 static_assert(2 * sizeof(uint64_t) == CACHE_KEY_BYTES, "a key is one hash");
