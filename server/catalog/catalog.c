@@ -15,6 +15,7 @@
 #include "catalog/failed_lookups.h"
 #include "catalog/namesakes.h"
 #include "catalog/parking.h"
+#include "catalog/sought.h"
 
 /* Pauses between rounds, so that a burst of changes takes few scans, and a file that is written to
  * all the time does not keep a core busy. */
@@ -34,9 +35,6 @@
 /* In generation.seen, the lower bits are a time and the others count changes. */
 #define SEEN_TIME_BITS 40
 
-/* The maximum number of unknown names to look up in a remote store, which allows ten lookups per
- * second. */
-#define SOUGHT_MAX 64
 /* How long after a failure a file of a remote store is not opened again for a request. */
 #define FAILED_MS 1000
 
@@ -49,12 +47,12 @@ struct catalog {
     bool stat_wanted;
     char *stale[STALE_MAX];
     size_t stale_count;
-    char *sought[SOUGHT_MAX];
-    size_t sought_count;
+    struct sought sought;
     struct waiter *waiters;
     int64_t round_ended_ns;
     int64_t next_scan_ns;
-    atomic_uint changes; /* number of changes that the store has reported */
+    atomic_uint changes;  /* number of changes that the store has reported */
+    atomic_uint searches; /* number of rounds that have looked up names */
 };
 
 static void update_stale(struct catalog *catalog, char **paths, size_t count)
@@ -67,15 +65,22 @@ static void update_stale(struct catalog *catalog, char **paths, size_t count)
     }
 }
 
-/* Looks up the names, but waits only once for a store that hangs. */
-static void search(struct catalog *catalog, char **names, size_t count)
+/* Looks up the names, but waits only once for a store that hangs. Then wakes the requests that
+ * joined the search for them. */
+static void search(struct catalog *catalog)
 {
+    struct sought *sought = &catalog->sought;
+    struct waiter *joined;
     bool answers = true;
 
-    for (size_t i = 0; i < count; i++) {
-        answers = answers && catalog_content_search(&catalog->content, zt_text_from(names[i]));
-        free(names[i]);
-    }
+    for (size_t i = 0; i < sought->searching_count; i++)
+        answers = answers &&
+                  catalog_content_search(&catalog->content, zt_text_from(sought->searching[i]));
+    pthread_mutex_lock(&catalog->lock);
+    joined = sought_end(sought);
+    atomic_fetch_add(&catalog->searches, 1);
+    pthread_mutex_unlock(&catalog->lock);
+    waiters_wake(joined);
 }
 
 /* --- the thread --- */
@@ -95,7 +100,7 @@ static int64_t due_of(const struct catalog *catalog)
         due_ns = catalog->next_scan_ns;
     if (catalog->stat_wanted && catalog->round_ended_ns + LOOK_GAP_NS < due_ns)
         due_ns = catalog->round_ended_ns + LOOK_GAP_NS;
-    if (catalog->stale_count + catalog->sought_count > 0 &&
+    if (catalog->stale_count + catalog->sought.count > 0 &&
         catalog->round_ended_ns + STALE_GAP_NS < due_ns)
         due_ns = catalog->round_ended_ns + STALE_GAP_NS;
     return due_ns;
@@ -147,9 +152,7 @@ static void run_round(struct catalog *catalog, struct round round)
 {
     struct waiter *waiters = catalog->waiters;
     char *stale[STALE_MAX];
-    char *sought[SOUGHT_MAX];
     size_t stale_count = catalog->stale_count;
-    size_t sought_count = catalog->sought_count;
     int64_t begun_ns = clock_ns();
 
     assert(lock_is_held(&catalog->lock));
@@ -157,16 +160,14 @@ static void run_round(struct catalog *catalog, struct round round)
     memcpy(stale, catalog->stale, stale_count * sizeof(stale[0]));
     assert(stale_count <= STALE_MAX);
     catalog->stale_count = 0;
-    memcpy(sought, catalog->sought, sought_count * sizeof(sought[0]));
-    assert(sought_count <= SOUGHT_MAX);
-    catalog->sought_count = 0;
+    sought_begin(&catalog->sought);
     if (round.with_scan)
         catalog->scan_wanted = false;
     if (round.with_scan || round.with_stat)
         catalog->stat_wanted = false;
     pthread_mutex_unlock(&catalog->lock);
     update_stale(catalog, stale, stale_count);
-    search(catalog, sought, sought_count);
+    search(catalog);
     if (round.with_scan)
         catalog_content_scan(&catalog->content);
     else if (round.with_stat && !catalog_content_stat(&catalog->content))
@@ -228,8 +229,8 @@ void catalog_free(struct catalog *catalog)
     waiters_wake(catalog->waiters);
     while (catalog->stale_count > 0)
         free(catalog->stale[--catalog->stale_count]);
-    while (catalog->sought_count > 0)
-        free(catalog->sought[--catalog->sought_count]);
+    sought_begin(&catalog->sought);
+    waiters_wake(sought_end(&catalog->sought));
     destroy(catalog);
 }
 
@@ -331,19 +332,30 @@ static void wait_for_round(struct catalog *catalog, const char *stale, struct wa
 /* Does the same for a round that looks up a name. Returns false if the name cannot be looked up. */
 static bool wait_for_search(struct catalog *catalog, struct zt_text name, struct waiter *waiter)
 {
-    char *copy = strndup(name.bytes, name.length);
     bool waits;
 
     pthread_mutex_lock(&catalog->lock);
-    waits = copy != NULL && catalog->sought_count < SOUGHT_MAX;
-    if (waits) {
-        catalog->sought[catalog->sought_count++] = copy;
+    waits = sought_add(&catalog->sought, name);
+    if (waits)
         await_next(catalog, waiter);
+    pthread_mutex_unlock(&catalog->lock);
+    return waits;
+}
+
+/* Lets the waiter wait for a search for this name that another request wants. Returns false if
+ * there is none. */
+static bool join_search(struct catalog *catalog, struct zt_text name, struct waiter *waiter)
+{
+    bool joins;
+
+    pthread_mutex_lock(&catalog->lock);
+    joins = sought_join(&catalog->sought, name, waiter);
+    if (!joins && sought_has(&catalog->sought, name)) {
+        await_next(catalog, waiter);
+        joins = true;
     }
     pthread_mutex_unlock(&catalog->lock);
-    if (!waits)
-        free(copy);
-    return waits;
+    return joins;
 }
 
 /* Returns true if the generation's files are unchanged: as far as the store reports changes, and at
@@ -375,15 +387,6 @@ struct key {
     struct zt_text name; /* of the model that the file would belong to */
 };
 
-/* Returns true if an upstream was asked for the name lately and gave no answer. */
-static bool is_explained(struct store *store, struct zt_text name)
-{
-    struct zt_error ignored;
-
-    return store->revisions != NULL && store->revisions->explain != NULL &&
-           store->revisions->explain(store, name, &ignored);
-}
-
 /* Handles a file of a remote store that is not in the catalog. */
 static enum catalog_answer search_unknown(struct catalog *catalog, const struct key *key,
                                           bool loaded, struct waiter *waiter)
@@ -398,9 +401,12 @@ static enum catalog_answer search_unknown(struct catalog *catalog, const struct 
         wait_for_round(catalog, NULL, waiter);
         return CATALOG_PENDING;
     }
-    if (store->search->may_look_up(store, key->name) && wait_for_search(catalog, key->name, waiter))
+    if ((store->search->resolve != NULL && store->search->resolve(store, key->name, waiter)) ||
+        join_search(catalog, key->name, waiter) ||
+        (store->search->may_look_up(store, key->name) &&
+         wait_for_search(catalog, key->name, waiter)))
         return CATALOG_PENDING;
-    if (is_explained(store, key->name))
+    if (store_explains(store, key->name))
         return CATALOG_UNAVAILABLE;
     store->search->report(store, &report);
     return report.is_unreachable || unopened_has(&catalog->content, key->name) ? CATALOG_UNAVAILABLE
@@ -421,6 +427,7 @@ static enum catalog_answer find(struct catalog *catalog, const struct key *key,
     /* Read this before the lookup: otherwise a file that a scan adds in between would be reported
      * missing. */
     bool loaded = atomic_load(&catalog->content.loaded);
+    const unsigned searches = atomic_load(&catalog->searches);
     enum catalog_answer answer = CATALOG_PENDING;
     struct generation *found;
 
@@ -431,8 +438,13 @@ static enum catalog_answer find(struct catalog *catalog, const struct key *key,
         *out_generation = found;
         return CATALOG_FOUND;
     }
-    if (found == NULL && store_may_wait(catalog->content.server->store))
-        return search_unknown(catalog, key, loaded, waiter);
+    if (found == NULL && store_may_wait(catalog->content.server->store)) {
+        answer = search_unknown(catalog, key, loaded, waiter);
+        /* A search that has ended since may have found it. */
+        return answer == CATALOG_NOT_FOUND && atomic_load(&catalog->searches) != searches
+                   ? find(catalog, key, waiter, out_generation)
+                   : answer;
+    }
     if (found == NULL && loaded)
         return CATALOG_NOT_FOUND;
     if (found != NULL && failed_lately(found))

@@ -44,6 +44,7 @@ struct staged_file; /* store/staging.h: an upload before its publication */
 struct staging;
 struct store;
 struct store_links;
+struct waiter; /* base/workers.h */
 
 /* The files that a writer is going to remove. */
 struct store_leaving {
@@ -199,6 +200,10 @@ struct store_search_ops {
      * other second for one name, and ten times a second for all. Never waits. If true, call look_up
      * on a thread that may wait. */
     bool (*may_look_up)(struct store *store, struct zt_text name);
+    /* Asks in the background whether a repository of an upstream has this model. Returns true if
+     * the waiter will be woken afterwards, and false if nothing more can be learned now. Never
+     * waits. NULL: there are no upstreams. */
+    bool (*resolve)(struct store *store, struct zt_text name, struct waiter *waiter);
     /* Visits the files that could belong to this model (its name and an extension), as list
      * does. */
     enum zt_status (*look_up)(struct store *store, struct zt_text name, store_visit visit,
@@ -314,6 +319,15 @@ static inline bool store_is_unverified(struct store *store, const char *path,
     struct store_stated stated;
 
     return store_state(store, path, identity, &stated) && !stated.is_verified;
+}
+
+/* Returns true if an upstream was asked for a name lately and gave no answer. */
+static inline bool store_explains(struct store *store, struct zt_text name)
+{
+    struct zt_error ignored;
+
+    return store->revisions != NULL && store->revisions->explain != NULL &&
+           store->revisions->explain(store, name, &ignored);
 }
 
 /* The folder or bucket itself, below any mirror. */

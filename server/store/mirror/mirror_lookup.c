@@ -285,8 +285,7 @@ static struct mirror_failure *failure_of(struct mirror *mirror, const char *repo
     return NULL;
 }
 
-/* Keeps or clears the failure of a repository. error: NULL after a success. */
-static void keep_failure(struct mirror *mirror, const char *repository,
+void mirror_keep_failure(struct mirror *mirror, const char *repository,
                          const struct zt_error *error)
 {
     struct mirror_failure *failure;
@@ -368,8 +367,8 @@ static void answer_question(void *context, struct mirror_answer *out_answer)
     out_answer->status = ask(question, &out_answer->version, &out_answer->error);
     if (out_answer->status != ZT_OK)
         note_failure(question, out_answer->status, &out_answer->error);
-    keep_failure(question->mirror, question->repository,
-                 out_answer->status == ZT_UNAVAILABLE ? &out_answer->error : NULL);
+    mirror_keep_failure(question->mirror, question->repository,
+                        out_answer->status == ZT_UNAVAILABLE ? &out_answer->error : NULL);
 }
 
 static void ask_in_turn(struct question *question, struct mirror_answer *out_answer)

@@ -299,9 +299,9 @@ static bool mirror_identity_of(struct store *store, struct zt_source *source,
 
 /* --- looking for names --- */
 
-static bool mirror_has_locally(const struct store *store, struct zt_text path)
+/* Returns true if the path belongs to a known repository. */
+static bool is_mirrored(struct mirror *mirror, struct zt_text path)
 {
-    struct mirror *mirror = mirror_of_const(store);
     struct mirror_name name;
     bool is_known = false;
 
@@ -310,25 +310,12 @@ static bool mirror_has_locally(const struct store *store, struct zt_text path)
         is_known = mirror_name_split(path, parts, &name) &&
                    mirror_index_find(&mirror->index, zt_text_from(name.repository)) != NULL;
     pthread_mutex_unlock(&mirror->index.lock);
-    return !is_known && store_has_locally(store->inner, path);
+    return is_known;
 }
 
-/* Returns true if a name could be a model of a repository of an upstream. */
-static bool may_be_upstream(const struct mirror *mirror, struct zt_text model)
+static bool mirror_has_locally(const struct store *store, struct zt_text path)
 {
-    struct mirror_name name;
-    const char *slash = memchr(model.bytes, '/', model.length);
-    unsigned parts;
-
-    if (slash == NULL)
-        return false;
-    parts = memchr(slash + 1, '/', model.length - (size_t)(slash + 1 - model.bytes)) ? 2 : 1;
-    if (!mirror_name_split(model, parts, &name))
-        return false;
-    for (unsigned i = 0; i < mirror->upstream_count; i++)
-        if (upstream_matches(mirror->upstreams[i].upstream, zt_text_from(name.repository)))
-            return true;
-    return false;
+    return !is_mirrored(mirror_of_const(store), path) && store_has_locally(store->inner, path);
 }
 
 static bool mirror_may_look_up(struct store *store, struct zt_text name)
@@ -340,7 +327,7 @@ static bool mirror_may_look_up(struct store *store, struct zt_text name)
     const size_t at = hash % MIRROR_SOUGHT;
     bool may;
 
-    if (!may_be_upstream(mirror, name))
+    if (!is_mirrored(mirror, name))
         return store_may_wait(inner) && inner->search->may_look_up(inner, name);
     pthread_mutex_lock(&mirror->sought_lock);
     may = mirror->sought[at].hash != hash || now_ms - mirror->sought[at].at_ms >= SOUGHT_AGAIN_MS;
@@ -388,24 +375,22 @@ static void visit_model(struct mirror *mirror, const struct mirror_target *targe
     }
 }
 
+/* Does not ask an upstream, because the catalog has only one thread; resolve does. */
 static enum zt_status mirror_look_up(struct store *store, struct zt_text name, store_visit visit,
                                      void *context, struct zt_error *error)
 {
     struct mirror *mirror = mirror_of(store);
     struct store *inner = inner_of(store);
-    struct mirror_target target = {.version = NULL};
+    struct mirror_target target;
     char path[MODEL_PATH_SIZE];
-    enum zt_status status = ZT_OK;
 
-    if (name.length < sizeof(path)) {
-        snprintf(path, sizeof(path), "%.*s", (int)name.length, name.bytes);
-        status = mirror_find(mirror, path, true, &target, error);
-    }
-    if (status != ZT_OK)
-        return status;
-    if (target.version == NULL)
+    if (name.length >= sizeof(path))
+        return ZT_OK;
+    snprintf(path, sizeof(path), "%.*s", (int)name.length, name.bytes);
+    if (!mirror_find_known(mirror, path, &target))
         return store_may_wait(inner) ? inner->search->look_up(inner, name, visit, context, error)
                                      : ZT_OK;
+    mirror_recheck(mirror, target.name.repository);
     visit_model(mirror, &target, name, visit, context);
     mirror_version_release(target.version);
     return ZT_OK;
@@ -428,5 +413,6 @@ void mirror_set_ops(struct mirror *mirror)
     mirror->base.revisions = &mirror_revision_ops;
     mirror->search.may_look_up = mirror_may_look_up;
     mirror->search.look_up = mirror_look_up;
+    mirror->search.resolve = mirror_resolve;
     mirror->search.has_locally = mirror_has_locally;
 }

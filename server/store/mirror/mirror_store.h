@@ -59,7 +59,9 @@ struct mirror {
     struct {
         uint64_t hash;
         int64_t at_ms;
-    } sought[MIRROR_SOUGHT];
+    } sought[MIRROR_SOUGHT], resolved[MIRROR_SOUGHT]; /* names of models; repositories */
+    struct mirror_resolving *resolving;
+    unsigned resolving_count;
 };
 
 static inline struct mirror *mirror_of(struct store *store)
@@ -118,6 +120,15 @@ bool mirror_find_failure(struct mirror *mirror, const char *repository, struct z
 /* Asks in the background whether main has moved, if that is due. Never waits. */
 void mirror_recheck(struct mirror *mirror, const char *repository);
 
+/* Keeps or clears the failure of a repository. error: NULL after a success. */
+void mirror_keep_failure(struct mirror *mirror, const char *repository,
+                         const struct zt_error *error);
+
+/* Returns true, and the name of the repository that a model would belong to, if nothing is known of
+ * its main branch and an upstream may be asked. Never waits. */
+bool mirror_unknown_repository(struct mirror *mirror, struct zt_text model,
+                               char out_repository[UPSTREAM_REPOSITORY_SIZE]);
+
 /* Returns the number of the upstream of a known repository, or UINT_MAX. */
 unsigned mirror_known_upstream(struct mirror *mirror, struct zt_text name);
 
@@ -125,7 +136,8 @@ unsigned mirror_known_upstream(struct mirror *mirror, struct zt_text name);
 struct mirror_place mirror_place_of(struct mirror *mirror, const struct mirror_target *target,
                                     const struct mirror_entry *entry);
 
-/* The operation of store.h. */
+/* The operations of store.h. */
+bool mirror_resolve(struct store *store, struct zt_text name, struct waiter *waiter);
 enum zt_status mirror_walk(struct store *store, const char *folder, bool is_deep, store_visit visit,
                            void *context, struct zt_error *error);
 extern const struct store_revision_ops mirror_revision_ops;

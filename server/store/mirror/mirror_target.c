@@ -76,6 +76,30 @@ static bool split_unknown(struct mirror *mirror, const char *path, bool is_file,
     return !is_owner;
 }
 
+bool mirror_unknown_repository(struct mirror *mirror, struct zt_text model,
+                               char out_repository[UPSTREAM_REPOSITORY_SIZE])
+{
+    char path[MODEL_PATH_SIZE];
+    struct mirror_target known;
+    struct mirror_name name;
+
+    if (model.length >= sizeof(path))
+        return false;
+    memcpy(path, model.bytes, model.length);
+    path[model.length] = '\0';
+    if (mirror_find_known(mirror, path, &known)) {
+        mirror_version_release(known.version);
+        return false;
+    }
+    if (!split_unknown(mirror, path, true, &name))
+        return false;
+    strcpy(out_repository, name.repository);
+    for (unsigned i = 0; i < mirror->upstream_count; i++)
+        if (upstream_matches(mirror->upstreams[i].upstream, zt_text_from(out_repository)))
+            return true;
+    return false;
+}
+
 enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file,
                            struct mirror_target *out_target, struct zt_error *error)
 {
