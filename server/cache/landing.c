@@ -21,6 +21,8 @@
  * are written back after about 30 s. */
 #define WRITEBACK_CHECKS 6
 #define TICK_MS          10000
+/* How often queued runs are looked at. */
+#define LOOK_MS 100
 /* How long a folder that failed is not written to. */
 #define BROKEN_MS 30000
 
@@ -56,10 +58,11 @@ void landing_arrived(struct cache_fetch *fetch, enum zt_status status, const str
         zt_fail(&run->error, status, NULL, ZT_NO_OFFSET, "the bytes cannot be fetched");
     run->stage = RUN_ARRIVED;
     run_queue_put(&cache->landed, run);
-    /* A waiting reader takes it; otherwise a lander does. */
+    /* A waiting reader takes it, unless it has all the bytes that it wants; otherwise a lander
+     * does. */
     if (run->waiting > 0)
-        pthread_cond_signal(&run->changed);
-    else
+        pthread_cond_broadcast(&run->changed);
+    if (run->waiting == 0 || run->is_early)
         pthread_cond_signal(&cache->work);
     cache_unlock(cache);
 }
@@ -476,12 +479,13 @@ static bool work(struct cache *cache)
     return true;
 }
 
+/* Also looks now and then whether queued runs may begin: those whom they call back cannot. */
 static void wait_for_work(struct cache *cache)
 {
-    struct timespec until = {.tv_sec = cache->next_tick_ms / 1000,
-                             .tv_nsec = cache->next_tick_ms % 1000 * CLOCK_NS_PER_MS};
+    const int64_t look_ms = clock_coarse_ms() + LOOK_MS;
+    const bool is_near = cache->urgent.first != NULL && look_ms < cache->next_tick_ms;
 
-    pthread_cond_timedwait(&cache->work, &cache->lock, &until);
+    cache_wait_until(cache, &cache->work, is_near ? look_ms : cache->next_tick_ms);
 }
 
 static void *lander(void *argument)

@@ -247,6 +247,7 @@ void run_wake(struct run *run)
 void run_listen(struct run *run, struct zt_source_waiter *waiter)
 {
     const uint64_t end = run->fetch.offset + run->fetch.length;
+    struct cache *cache = run->file->cache;
 
     if (waiter->until > end)
         waiter->until = end;
@@ -255,6 +256,8 @@ void run_listen(struct run *run, struct zt_source_waiter *waiter)
     run->waiters = waiter;
     /* Before the next look at what has arrived: landing_progress does both the other way around. */
     atomic_fetch_add(&run->listening, 1);
+    if (run->stage == RUN_QUEUED)
+        pthread_cond_signal(&cache->work); /* a lander looks whether it may begin */
     run_wake(run);
 }
 
@@ -333,6 +336,7 @@ static void begin_fetching(struct run *run)
     assert(run->fetch.bytes != NULL && !run->is_check);
     run->stage = RUN_FETCHING;
     run->fetching_ms = clock_coarse_ms();
+    atomic_store(&run->arrived, 0);
     run->next_fetching = cache->fetching;
     cache->fetching = run;
     cache->fetching_count++;

@@ -301,18 +301,25 @@ static void wake(struct zt_source_waiter *waiter)
     mailbox_put(window->call.mailbox, &window->call.mail);
 }
 
-/* Bytes of a store occupy no thread until they have arrived and may be given to the client. */
+/* Returns true if the client may not have all of the window's bytes yet. */
+static bool is_held_back(const struct window *window)
+{
+    return answer_pass(window->ahead->answer, window->from, window->length) < window->length;
+}
+
+/* Bytes of a store occupy no thread until they have arrived and may be given to the client. Slices
+ * are only called back for the latter, because their span may be long. */
 static void fill_or_await(struct window *window)
 {
-    struct readahead *ahead = window->ahead;
-    struct zt_source *remote = remote_origin(ahead, &window->from);
+    const struct readahead *ahead = window->ahead;
+    const struct zt_source *remote = remote_origin(ahead, &window->from);
 
     assert(window->state == WINDOW_FILLING && window->length > 0);
-    if (remote != NULL && zt_source_can_await(remote)) {
+    if ((remote != NULL && zt_source_can_await(remote)) || is_held_back(window)) {
         advise(window);
         answer_await(ahead->answer, window->from, window->length, window->length, &window->waiter);
     } else
-        fill_or_await(window);
+        workers_submit(server_waiters(ahead->request->server), &window->job);
 }
 
 /* How many bytes of a run a window may take at once. At least one; the first may be held back. */
@@ -320,6 +327,7 @@ static size_t window_length(const struct readahead *ahead, const struct window *
                             uint64_t run)
 {
     const struct segment *segment = place_segment(&ahead->begun, ahead->answer);
+    const uint64_t left = segment->length - ahead->begun.within;
     uint64_t length = run < window->capacity ? run : window->capacity;
     uint64_t passed;
 
@@ -328,12 +336,14 @@ static size_t window_length(const struct readahead *ahead, const struct window *
         const uint64_t offset = segment->offset + ahead->begun.within;
         const uint64_t in_block = BLOCK_BYTES - offset % BLOCK_BYTES;
 
-        if (length > segment->length - ahead->begun.within)
-            length = segment->length - ahead->begun.within;
+        length = length < left ? length : left;
         length = length < in_block ? length : in_block;
     }
     passed = answer_pass(ahead->answer, ahead->begun, length);
-    return passed > 0 ? (size_t)passed : (size_t)length;
+    if (passed > 0)
+        return (size_t)passed;
+    /* answer_await waits for one segment. */
+    return (size_t)(length < left ? length : left);
 }
 
 static void begin_fill(struct readahead *ahead, struct window *window, uint64_t run)
@@ -351,7 +361,7 @@ static void begin_fill(struct readahead *ahead, struct window *window, uint64_t 
     if (ahead->begun.at == ahead->answer->content_length)
         atomic_fetch_sub(&ahead->unread, 1);
     mhd_work_begun(ahead->mhd);
-    workers_submit(server_waiters(ahead->request->server), &window->job);
+    fill_or_await(window);
 }
 
 /* Returns true if the next bytes need no window, because they are a long piece of a file in the
@@ -449,7 +459,7 @@ static void on_called(struct job *job)
     window->error = window->waiter.error;
     if (window->error.status != ZT_OK || atomic_load(&ahead->cancelled))
         on_filled(&window->job);
-    else if (answer_pass(ahead->answer, window->from, window->length) < window->length)
+    else if (is_held_back(window))
         fill_or_await(window);
     else
         workers_submit(server_waiters(ahead->request->server), &window->job);

@@ -124,15 +124,17 @@ static void await_all(struct mirror_file *file, struct zt_source_waiter *waiter)
     struct mirror_files *files = file->files;
 
     waiter->next = NULL;
-    if (atomic_load(&files->is_stopping)) {
-        mirror_wake_failed(waiter, ZT_UNAVAILABLE, "the program is shutting down");
-        return;
-    }
     if (atomic_load(&file->verdict) == MIRROR_WRONG) {
         mirror_wake_failed(waiter, ZT_STALE, MIRROR_WRONG_BYTES);
         return;
     }
     pthread_mutex_lock(&files->lock);
+    /* With the lock: mirror_files_interrupt wakes only those that wait by then. */
+    if (atomic_load(&files->is_stopping)) {
+        pthread_mutex_unlock(&files->lock);
+        mirror_wake_failed(waiter, ZT_UNAVAILABLE, "the program is shutting down");
+        return;
+    }
     mirror_verify_await(file, waiter);
     mirror_verify_poke(file);
     pthread_mutex_unlock(&files->lock);
