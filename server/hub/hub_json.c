@@ -98,6 +98,11 @@ void hub_json_file(struct json *json, const struct hub_file *file, const char *c
     hub_json_string(json, "oid", oid);
     if (pointer_length > 0)
         put_lfs(json, file, pointer_length);
+    else if (!file->is_git) {
+        /* The oid is made up until the SHA-256 is known. A mirror must not take it for a digest. */
+        json_key_string(json, "lfs");
+        json_put_null(json);
+    }
     put_last_commit(json, commit, file->identity.modified_ns);
     json_object_end(json);
 }

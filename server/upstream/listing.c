@@ -30,7 +30,8 @@ struct listing_memory {
 };
 
 struct listing_builder {
-    enum upstream_kind kind;
+    bool has_oids;
+    bool is_late; /* a file has no digest yet */
     struct upstream_file *files;
     size_t count;
     size_t capacity;
@@ -115,16 +116,19 @@ static const char *copy_path(struct listing_builder *builder, struct zt_text pat
 
 /* --- entries --- */
 
-/* Without lfs, the oid is git's: of the content, unless the upstream makes it up. */
-static const char *read_digest(const struct listing_builder *builder, const struct json_t *entry,
+/* Without lfs, the oid is git's: of the content, unless the upstream makes it up, which a ztserve
+ * says by "lfs": null. */
+static const char *read_digest(struct listing_builder *builder, const struct json_t *entry,
                                struct upstream_file *file)
 {
     const struct json_t *lfs = json_member_object(entry, "lfs");
+    const bool is_late = lfs == NULL && json_member_exists(entry, "lfs");
     struct zt_text oid;
     uint64_t size;
 
-    if (lfs == NULL && json_member_exists(entry, "lfs") && !json_member_is_null(entry, "lfs"))
+    if (is_late && !json_member_is_null(entry, "lfs"))
         return "lfs is not an object";
+    builder->is_late = builder->is_late || is_late;
     if (lfs != NULL) {
         if (json_member_text(lfs, "oid", &oid) != JSON_FOUND ||
             !zt_hex_read_lower(oid, file->digest, 32))
@@ -134,7 +138,7 @@ static const char *read_digest(const struct listing_builder *builder, const stru
         file->digest_kind = UPSTREAM_SHA256;
         return NULL;
     }
-    if (builder->kind == UPSTREAM_HUB && json_member_text(entry, "oid", &oid) == JSON_FOUND &&
+    if (builder->has_oids && !is_late && json_member_text(entry, "oid", &oid) == JSON_FOUND &&
         zt_hex_read_lower(oid, file->digest, 20))
         file->digest_kind = UPSTREAM_GIT_SHA1;
     return NULL;
@@ -223,6 +227,11 @@ enum zt_status listing_add_page(struct listing_builder *builder, struct zt_text 
     return status;
 }
 
+bool listing_states_digests_late(const struct listing_builder *builder)
+{
+    return builder->is_late;
+}
+
 struct upstream_file *listing_without_digest(struct listing_builder *builder,
                                              struct upstream_file *after)
 {
@@ -233,12 +242,12 @@ struct upstream_file *listing_without_digest(struct listing_builder *builder,
     return at < builder->count ? &builder->files[at] : NULL;
 }
 
-struct listing_builder *listing_begin(enum upstream_kind kind)
+struct listing_builder *listing_begin(bool has_oids)
 {
     struct listing_builder *builder = calloc(1, sizeof(*builder));
 
     if (builder != NULL)
-        builder->kind = kind;
+        builder->has_oids = has_oids;
     return builder;
 }
 

@@ -16,12 +16,15 @@
 
 struct listing_builder;
 
-/* kind says what a file's oid means. NULL without memory. */
-struct listing_builder *listing_begin(enum upstream_kind kind);
+/* has_oids: the oid of a file without "lfs" is git's hash of its content. NULL without memory. */
+struct listing_builder *listing_begin(bool has_oids);
 /* Takes the JSON of one page. ZT_UNAVAILABLE: it makes no sense, and the whole list with it;
  * ZT_LIMIT; ZT_NO_MEMORY. */
 enum zt_status listing_add_page(struct listing_builder *builder, struct zt_text json,
                                 struct zt_error *error);
+/* Returns true if a file has "lfs": null: its oid is made up, because the upstream, a ztserve, does
+ * not know its digest yet. */
+bool listing_states_digests_late(const struct listing_builder *builder);
 /* Returns the first file without a digest after this one (NULL: of all), to be filled in. NULL:
  * there is none. Until the next page. */
 struct upstream_file *listing_without_digest(struct listing_builder *builder,

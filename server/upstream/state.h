@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "upstream/address.h"
-#include "upstream/upstream.h"
+#include "upstream/kind.h"
 
 #define UPSTREAM_TOKEN_SIZE 1025
 /* Redirects of one request that are followed. */
@@ -18,8 +18,9 @@ struct kept_addresses;
 struct upstream {
     char *name;
     char *url;
-    enum upstream_kind kind;
-    struct upstream_address base; /* the target without a '/' at its end; may be empty */
+    const struct upstream_kind *kind;
+    void *context;                /* the kind's */
+    struct upstream_address base; /* a Hub's; the target without a '/' at its end; may be empty */
     struct glob_set *globs;       /* NULL: all */
     struct remote *remote;
     struct lookups *lookups;
@@ -55,10 +56,6 @@ struct upstream_request {
     unsigned hops;
 };
 
-/* ZT_UNAVAILABLE if no request should be sent: offline, stopped, or away and tried within the last
- * second. */
-enum zt_status upstream_may_ask(struct upstream *upstream, struct zt_error *error);
-
 /* Clears the exchange and prepares a GET of request->address. */
 void upstream_request_prepare(struct upstream_request *request);
 /* Forgets the token. */
@@ -76,12 +73,5 @@ struct target_writer {
 void target_begin(struct target_writer *writer, struct upstream_request *request);
 void target_plain(struct target_writer *writer, const char *text);
 void target_encoded(struct target_writer *writer, struct zt_text text, bool keep_slash);
-
-/* Records the outcome of a request: counts, and whether the upstream is away. */
-void upstream_note(struct upstream_request *request);
-
-/* Notes why something failed, for the report. Returns status. */
-enum zt_status upstream_fail(struct upstream *upstream, enum zt_status status,
-                             const struct zt_error *error);
 
 #endif

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/percent.h"
 #include "remote/retry.h"
+#include "upstream/hub.h"
 #include "upstream/kept_addresses.h"
-#include "upstream/lookups.h"
 #include "upstream/state.h"
 
 /* Time between requests to an upstream that is away. */
@@ -50,12 +50,14 @@ enum zt_status upstream_set_token(struct upstream *upstream, const char *token,
     return ZT_OK;
 }
 
-static enum zt_status read_url(struct upstream *upstream, const char *url, struct zt_error *error)
+static enum zt_status hub_open(struct upstream *upstream, const struct upstream_options *options,
+                               void **out_context, struct zt_error *error)
 {
     char *target = upstream->base.target;
     size_t length;
 
-    if (!address_read(zt_text_from(url), &upstream->base) || strchr(target, '?') != NULL)
+    *out_context = NULL;
+    if (!address_read(zt_text_from(options->url), &upstream->base) || strchr(target, '?') != NULL)
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
                        "the address of the upstream \"%s\" is not http(s)://host[:port][/path]",
                        upstream->name);
@@ -63,6 +65,24 @@ static enum zt_status read_url(struct upstream *upstream, const char *url, struc
         target[length - 1] = '\0';
     return ZT_OK;
 }
+
+static void hub_close(void *context)
+{
+    (void)context;
+}
+
+const struct upstream_kind upstream_hub = {.open = hub_open,
+                                           .close = hub_close,
+                                           .find_commit = hub_find_commit,
+                                           .list = hub_list,
+                                           .fetch = hub_fetch};
+
+const struct upstream_kind upstream_ztserve = {.open = hub_open,
+                                               .close = hub_close,
+                                               .find_commit = hub_find_commit,
+                                               .list = hub_list,
+                                               .fetch = hub_fetch,
+                                               .states_digests_late = true};
 
 static enum zt_status fill(struct upstream *upstream, const struct upstream_options *options,
                            struct zt_error *error)
@@ -76,7 +96,7 @@ static enum zt_status fill(struct upstream *upstream, const struct upstream_opti
     if (upstream->name == NULL || upstream->url == NULL || upstream->lookups == NULL ||
         upstream->kept == NULL)
         return zt_fail_memory(error, "an upstream");
-    status = read_url(upstream, options->url, error);
+    status = upstream->kind->open(upstream, options, &upstream->context, error);
     if (status == ZT_OK)
         status = upstream_set_token(upstream, options->token, error);
     if (status != ZT_OK || options->glob_count == 0)
@@ -119,6 +139,7 @@ void upstream_free(struct upstream *upstream)
 {
     if (upstream == NULL)
         return;
+    upstream->kind->close(upstream->context);
     lookups_free(upstream->lookups);
     kept_addresses_free(upstream->kept);
     glob_set_free(upstream->globs);
@@ -142,6 +163,11 @@ const char *upstream_name(const struct upstream *upstream)
 const char *upstream_url(const struct upstream *upstream)
 {
     return upstream->url;
+}
+
+void *upstream_context(const struct upstream *upstream)
+{
+    return upstream->context;
 }
 
 bool upstream_matches(const struct upstream *upstream, struct zt_text repository)
@@ -220,17 +246,15 @@ static bool is_conclusive(enum remote_failure failure)
            failure == REMOTE_FAILURE_TLS || failure == REMOTE_FAILURE_CERTIFICATE;
 }
 
-void upstream_note(struct upstream_request *request)
+void upstream_note(struct upstream *upstream, const struct remote_exchange *exchange, bool is_own)
 {
-    struct upstream *upstream = request->upstream;
-    const struct remote_exchange *exchange = &request->exchange;
     const enum remote_failure failure =
         exchange->status == ZT_OK ? REMOTE_FAILURE_NONE : exchange->failure;
 
     atomic_fetch_add(&upstream->requests, exchange->tried);
     if (failure != REMOTE_FAILURE_NONE && failure != REMOTE_FAILURE_STOPPED)
         atomic_fetch_add(&upstream->failures, 1);
-    if (!request->is_own || failure == REMOTE_FAILURE_STOPPED)
+    if (!is_own || failure == REMOTE_FAILURE_STOPPED)
         return;
     if (exchange->reached != REACH_ANY)
         atomic_store(&upstream->reached, exchange->reached);
@@ -242,7 +266,27 @@ void upstream_note(struct upstream_request *request)
         note_away(upstream, exchange->error.message);
 }
 
-/* --- requests --- */
+/* --- bytes --- */
+
+void upstream_fetch(struct upstream *upstream, const struct upstream_place *place,
+                    struct cache_fetch *fetch)
+{
+    assert(fetch->length > 0 && fetch->offset < place->size_bytes &&
+           fetch->length <= place->size_bytes - fetch->offset);
+    upstream->kind->fetch(upstream, place, fetch);
+}
+
+void upstream_end_fetch(struct upstream *upstream, struct cache_fetch *fetch, enum zt_status status,
+                        const struct zt_error *error)
+{
+    if (status == ZT_OK)
+        atomic_fetch_add(&upstream->fetched_bytes, fetch->length);
+    else
+        (void)upstream_fail(upstream, status, error);
+    fetch->done(fetch, status, status == ZT_OK ? NULL : error);
+}
+
+/* --- requests to a Hub --- */
 
 /* On the remote's thread. */
 static void note_busy(struct remote_exchange *exchange)

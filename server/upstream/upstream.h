@@ -1,5 +1,6 @@
 /* One server whose repositories are mirrored: finds commits and lists of files, and fetches bytes.
- * It speaks the reading API of the Hugging Face Hub, which this program's own server also has.
+ * Its kind says how: by the reading API of the Hugging Face Hub, which this program's own server
+ * also has, or from a bucket (store/s3/s3_upstream.h).
  *
  * Everything that the upstream sends is untrusted: it is bounded, checked, and never passed on as
  * text. The upstream's token goes to the origin of its URL only. Requests go to that origin, and
@@ -16,8 +17,10 @@
 #include "cache/cache.h"
 #include "zt/status.h"
 
+struct config;
 struct remote;
 struct upstream;
+struct upstream_kind; /* kind.h */
 
 /* A commit in hex: SHA-1 (40 digits) or SHA-256 (64). */
 #define UPSTREAM_COMMIT_SIZE 65
@@ -33,18 +36,21 @@ struct upstream;
 #define UPSTREAM_AWAY    "upstream §away"
 #define UPSTREAM_REFUSED "upstream §refused"
 
-/* UPSTREAM_ZTSERVE: digests may be stated only some time after a commit was made. */
-enum upstream_kind { UPSTREAM_HUB, UPSTREAM_ZTSERVE };
+/* A server with the Hub's reading API; a ztserve, which states digests only some time after a
+ * commit was made. */
+extern const struct upstream_kind upstream_hub;
+extern const struct upstream_kind upstream_ztserve;
 
 struct upstream_options {
     const char *name; /* for people */
-    enum upstream_kind kind;
-    const char *url;             /* "http(s)://host[:port][/path]" */
+    const struct upstream_kind *kind;
+    const char *url;             /* "http(s)://host[:port][/path]", or as the kind has it */
     const char *token;           /* visible ASCII; NULL: none */
     const struct zt_text *globs; /* of repositories; valid ones (base/glob.h) */
     size_t glob_count;           /* 0: all repositories */
     bool is_offline;             /* it is never asked */
     struct remote *remote;       /* borrowed; for this upstream only, with its proxy and its ca */
+    const struct config *config; /* borrowed; NULL unless the kind needs more of it */
 };
 
 /* Texts are copied. ZT_ARGUMENT: url, token or globs are not valid; ZT_NO_MEMORY. */

@@ -37,9 +37,9 @@ static void check_listing(const struct upstream_listing *listing)
     }
 }
 
-static void read_list(struct zt_text json, enum upstream_kind kind)
+static void read_list(struct zt_text json, bool has_oids)
 {
-    struct listing_builder *builder = listing_begin(kind);
+    struct listing_builder *builder = listing_begin(has_oids);
     struct upstream_listing *listing = NULL;
     struct zt_error error;
     enum zt_status status;
@@ -94,8 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     struct upstream_address address;
     struct zt_text url;
 
-    read_list(text, UPSTREAM_HUB);
-    read_list(text, UPSTREAM_ZTSERVE);
+    read_list(text, true);
+    read_list(text, false);
     read_commit(text);
     FUZZ_ASSERT(address_read(zt_text_from("https://hub.example:8080/a"), &from));
     if (address_next(text, &url) == ADDRESS_LINK_FOUND) {

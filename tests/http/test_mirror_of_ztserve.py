@@ -7,7 +7,7 @@ from injector import Injector
 from meddler import Meddler
 from pull_through import MIB, REPO, MirrorServers, download, eventually_downloaded, noise, safetensors, v1_path
 from uploads import fill
-from wire import ask, eventually, get
+from wire import ask, eventually, get, metrics
 
 # With --all, until they have run for longer.
 pytestmark = pytest.mark.others
@@ -60,6 +60,16 @@ def test_a_chain_of_mirrors(first, mirror_of, kind):
         assert server.stop() == 0
     for path, content in FILES.items():
         assert download(third, REPO, path).body == content
+
+
+def test_a_ztserve_that_has_not_hashed_a_file(start_server, mirror_of, tmp_path):
+    """Its list has an oid that is no hash of the file; the kind is that of --upstream URL."""
+    content = bytes(256 * MIB)
+    fill(tmp_path / "new" / REPO, {"long.bin": content})
+    server = start_server(tmp_path / "new")
+    second = mirror_of(server.url)
+    eventually_downloaded(second, REPO, "long.bin", content)
+    assert metrics(second)['ztserve_upstream_wrong_files_total{upstream="up0"}'] == 0
 
 
 def test_a_change_of_the_first_arrives(first, mirror_of, tmp_path):

@@ -67,7 +67,7 @@ static enum zt_status open_upstream(struct mirror_upstream *upstream, const char
     struct zt_text globs[GLOBS_MAX];
     struct upstream_options options = {
         .name = config->name,
-        .kind = config->kind == CONFIG_UPSTREAM_ZTSERVE ? UPSTREAM_ZTSERVE : UPSTREAM_HUB,
+        .kind = config->kind == CONFIG_UPSTREAM_ZTSERVE ? &upstream_ztserve : &upstream_hub,
         .url = config->url,
         .token = token,
         .globs = globs,

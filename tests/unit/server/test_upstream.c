@@ -15,7 +15,7 @@ struct hub {
     struct service store;
     struct remote *remote;
     struct upstream *upstream;
-    enum upstream_kind kind;
+    const struct upstream_kind *kind; /* NULL: a Hub's */
     char answers[4][ANSWER_SIZE];
     struct step steps[4];
 };
@@ -32,8 +32,11 @@ static void set_answer(struct hub *hub, unsigned step, const char *status, const
 
 static void start_upstream(struct hub *hub, const char *url)
 {
-    const struct upstream_options options = {
-        .name = "hub", .kind = hub->kind, .url = url, .token = TOKEN, .remote = hub->remote};
+    const struct upstream_options options = {.name = "hub",
+                                             .kind = hub->kind != NULL ? hub->kind : &upstream_hub,
+                                             .url = url,
+                                             .token = TOKEN,
+                                             .remote = hub->remote};
     struct zt_error error;
 
     assert_ok(upstream_new(&options, &hub->upstream, &error));
@@ -171,14 +174,12 @@ TEST(list_is_read_from_all_pages_or_not_at_all)
     stop(&hub);
 }
 
-TEST(digests_that_a_list_lacks_are_asked_for)
+static void list_without_digests(const struct upstream_kind *kind, const char *body)
 {
-    struct hub hub = {.kind = UPSTREAM_ZTSERVE};
+    struct hub hub = {.kind = kind};
     struct upstream_listing *listing = NULL;
 
-    set_answer(&hub, 0, "200 K", "",
-               "[{\"type\":\"file\",\"path\":\"a\",\"size\":3},"
-               "{\"type\":\"file\",\"path\":\"b\",\"size\":3}]");
+    set_answer(&hub, 0, "200 K", "", body);
     hub.steps[1].answer = "HTTP/1.1 200 K\r\nContent-Length: 3\r\nX-Repo-Commit: " COMMIT "\r\n"
                           "Repr-Digest: sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:"
                           "\r\n\r\n";
@@ -192,6 +193,17 @@ TEST(digests_that_a_list_lacks_are_asked_for)
     assert_int_equal(listing->files[1].digest_kind, UPSTREAM_NO_DIGEST);
     upstream_listing_free(listing);
     stop(&hub);
+}
+
+TEST(digests_that_a_list_lacks_are_asked_for)
+{
+    list_without_digests(&upstream_ztserve, "[{\"type\":\"file\",\"path\":\"a\",\"size\":3},"
+                                            "{\"type\":\"file\",\"path\":\"b\",\"size\":3}]");
+    /* A ztserve that is not known to be one. */
+    list_without_digests(
+        &upstream_hub,
+        "[{\"type\":\"file\",\"path\":\"a\",\"size\":3,\"oid\":\"" COMMIT "\",\"lfs\":null},"
+        "{\"type\":\"file\",\"path\":\"b\",\"size\":3,\"oid\":\"" COMMIT "\",\"lfs\":null}]");
 }
 
 TEST(upstream_that_is_away_is_not_waited_for_again)
@@ -430,8 +442,11 @@ TEST(pause_that_the_upstream_asks_for_holds_all_requests)
 TEST(only_matching_repositories_are_its_own)
 {
     const struct zt_text globs[] = {zt_text_from("org/*"), zt_text_from("gpt?")};
-    struct upstream_options options = {
-        .name = "hub", .url = "https://hub.example/base/", .globs = globs, .glob_count = 2};
+    struct upstream_options options = {.name = "hub",
+                                       .kind = &upstream_hub,
+                                       .url = "https://hub.example/base/",
+                                       .globs = globs,
+                                       .glob_count = 2};
     struct upstream *upstream;
 
     assert_ok(upstream_new(&options, &upstream, NULL));

@@ -11,10 +11,10 @@
 #define FILE_NAMED(path) \
     "{\"type\":\"file\",\"path\":\"" path "\",\"size\":1,\"oid\":\"" SHA1_TEXT "\"}"
 
-static enum zt_status read_pages(const char *const *pages, enum upstream_kind kind,
+static enum zt_status read_pages(const char *const *pages, bool has_oids,
                                  struct upstream_listing **out_listing, struct zt_error *error)
 {
-    struct listing_builder *builder = listing_begin(kind);
+    struct listing_builder *builder = listing_begin(has_oids);
 
     assert_non_null(builder);
     for (; *pages != NULL; pages++) {
@@ -41,7 +41,7 @@ TEST(list_has_the_files_of_all_pages_in_order)
     const struct upstream_file *file;
     struct zt_error error;
 
-    assert_ok(read_pages(pages, UPSTREAM_HUB, &listing, &error));
+    assert_ok(read_pages(pages, true, &listing, &error));
     assert_string_equal(listing->commit, COMMIT);
     assert_int_equal(listing->count, 3);
     assert_int_equal(listing->left_out, 2);
@@ -65,7 +65,7 @@ TEST(made_up_oids_of_this_server_are_no_digests)
     static const char *const pages[] = {"[" FILE_NAMED("a") "]", NULL};
     struct upstream_listing *listing = NULL;
 
-    assert_ok(read_pages(pages, UPSTREAM_ZTSERVE, &listing, NULL));
+    assert_ok(read_pages(pages, false, &listing, NULL));
     assert_int_equal(listing->files[0].digest_kind, UPSTREAM_NO_DIGEST);
     upstream_listing_free(listing);
 }
@@ -111,7 +111,7 @@ TEST(lists_that_make_no_sense_are_refused)
         struct upstream_listing *listing = NULL;
         struct zt_error error;
 
-        if (read_pages(pages, UPSTREAM_HUB, &listing, &error) != ZT_UNAVAILABLE || listing != NULL)
+        if (read_pages(pages, true, &listing, &error) != ZT_UNAVAILABLE || listing != NULL)
             fail_msg("%s", lists[i]);
         assert_string_equal(error.rule, UPSTREAM_REFUSED);
     }
@@ -119,7 +119,7 @@ TEST(lists_that_make_no_sense_are_refused)
 
 TEST(too_many_files_and_too_long_names_are_bounded)
 {
-    struct listing_builder *builder = listing_begin(UPSTREAM_HUB);
+    struct listing_builder *builder = listing_begin(true);
     struct upstream_listing *listing = NULL;
     char page[2000];
     char *long_page = calloc(1, LISTING_PAGE_MOST + 2);

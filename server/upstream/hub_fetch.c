@@ -1,5 +1,5 @@
-/* Ranges of files, without a thread that waits: the request to the upstream, the redirects, and the
- * bytes, all on the remote's thread.
+/* Ranges of a Hub's files, without a thread that waits: the request to the upstream, the redirects,
+ * and the bytes, all on the remote's thread.
  *
  *     address kept ──► bytes ──► done
  *          │ it does not work any more
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "upstream/hub.h"
 #include "upstream/judge.h"
 #include "upstream/kept_addresses.h"
 #include "upstream/state.h"
@@ -47,12 +48,8 @@ static void finish(struct file_fetch *file, enum zt_status status, const struct 
     struct upstream *upstream = file->request.upstream;
 
     upstream_request_end(&file->request);
-    if (status == ZT_OK)
-        atomic_fetch_add(&upstream->fetched_bytes, fetch->length);
-    else
-        upstream_fail(upstream, status, error);
     free(file);
-    fetch->done(fetch, status, status == ZT_OK ? NULL : error);
+    upstream_end_fetch(upstream, fetch, status, error);
 }
 
 static void finish_stale(struct file_fetch *file)
@@ -269,7 +266,7 @@ static void on_done(struct remote_exchange *exchange)
     struct upstream_request *request = &file->request;
     const unsigned status = exchange->head.status;
 
-    upstream_note(request);
+    upstream_note(request->upstream, exchange, request->is_own);
     file->arrived += exchange->arrived;
     remote_exchange_free(exchange);
     if (exchange->status != ZT_OK)
@@ -307,17 +304,15 @@ static struct file_fetch *file_fetch_new(struct upstream *upstream,
     return file;
 }
 
-void upstream_fetch(struct upstream *upstream, const struct upstream_place *place,
-                    struct cache_fetch *fetch)
+void hub_fetch(struct upstream *upstream, const struct upstream_place *place,
+               struct cache_fetch *fetch)
 {
-    struct file_fetch *file;
+    struct file_fetch *file = file_fetch_new(upstream, place, fetch);
     struct zt_error error;
 
-    assert(fetch->length > 0 && fetch->offset < place->size_bytes &&
-           fetch->length <= place->size_bytes - fetch->offset);
-    file = file_fetch_new(upstream, place, fetch);
     if (file == NULL) {
-        fetch->done(fetch, zt_fail_memory(&error, "a request to an upstream"), &error);
+        upstream_end_fetch(upstream, fetch, zt_fail_memory(&error, "a request to an upstream"),
+                           &error);
         return;
     }
     file->is_kept = kept_addresses_find(upstream->kept, &file->place, &file->request.address);
