@@ -311,7 +311,8 @@ void config_upstreams_keep_fixed(struct config *wanted, const struct config *in_
     for (unsigned i = 0; i < in_force->upstream_count; i++) {
         const struct config_upstream *found = find(wanted, kept[i].name);
 
-        if (found != NULL)
+        /* A token for the new URL must not be sent to the old one. */
+        if (found != NULL && strcmp(found->url, kept[i].url) == 0)
             take_reloading(&kept[i], found);
     }
     memcpy(wanted->upstreams, kept, sizeof(kept));

@@ -171,6 +171,20 @@ TEST(a_reload_changes_what_reloads_of_upstreams_with_the_same_name)
     assert_false(config_flag(&in_force.upstreams[0].offline));
 }
 
+TEST(a_reload_does_not_give_a_token_for_a_new_url_to_the_old_one)
+{
+    static struct config in_force;
+    static struct config effective;
+
+    assert_true(load("[{\"name\": \"n\", \"url\": \"https://a\", \"token_file\": \"/a\"}]"));
+    in_force = config;
+    assert_true(load("[{\"name\": \"n\", \"url\": \"https://b\", \"token_file\": \"/b\"}]"));
+    effective = config;
+    config_keep_fixed(&effective, &in_force);
+    assert_string_equal(effective.upstreams[0].url, "https://a");
+    assert_string_equal(effective.upstreams[0].token_file, "/a");
+}
+
 TEST(a_token_over_http_is_exposed_unless_the_upstream_is_on_this_machine)
 {
     static const struct {
