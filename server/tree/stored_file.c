@@ -1,11 +1,14 @@
 /* Opens a version of a file that need not be a model. */
 #include "tree/stored_file.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "digests/hash_table.h"
 
 static enum zt_status open_file(struct server *server, struct stored_file *file,
@@ -43,6 +46,50 @@ enum zt_status stored_file_open(struct server *server, struct zt_text path,
     }
     *out_file = file;
     return ZT_OK;
+}
+
+/* --- waiting --- */
+
+struct file_wait {
+    struct zt_source_waiter waiter; /* first */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_woken;
+};
+
+static void wake(struct zt_source_waiter *waiter)
+{
+    struct file_wait *wait = (struct file_wait *)waiter;
+
+    pthread_mutex_lock(&wait->lock);
+    wait->is_woken = true;
+    pthread_cond_signal(&wait->changed);
+    pthread_mutex_unlock(&wait->lock);
+}
+
+enum zt_status stored_file_await(struct stored_file *file, struct zt_error *error)
+{
+    const uint64_t size = zt_source_size(file->source);
+    struct file_wait wait = {.waiter.wake = wake,
+                             .lock = PTHREAD_MUTEX_INITIALIZER,
+                             .changed = PTHREAD_COND_INITIALIZER};
+    uint64_t passed;
+
+    assert(thread_may_wait());
+    while (size > 0 && wait.waiter.error.status == ZT_OK &&
+           (passed = zt_source_pass(file->source, 0, size)) < size) {
+        wait.is_woken = false;
+        zt_source_await(file->source, passed, size - passed, 1, &wait.waiter);
+        pthread_mutex_lock(&wait.lock);
+        while (!wait.is_woken)
+            pthread_cond_wait(&wait.changed, &wait.lock);
+        pthread_mutex_unlock(&wait.lock);
+    }
+    pthread_cond_destroy(&wait.changed);
+    pthread_mutex_destroy(&wait.lock);
+    if (wait.waiter.error.status != ZT_OK && error != NULL)
+        *error = wait.waiter.error;
+    return wait.waiter.error.status;
 }
 
 void stored_file_close(void *thing)

@@ -20,6 +20,9 @@ struct stored_file {
  * ZT_STALE, ZT_UNAVAILABLE, ZT_IO or ZT_NO_MEMORY. */
 enum zt_status stored_file_open(struct server *server, struct zt_text path,
                                 struct stored_file **out_file, struct zt_error *error);
+/* Waits until all bytes of the file may be passed on (zt_source_pass), so that they can be kept
+ * under another name. ZT_STALE: they turned out to be wrong; ZT_UNAVAILABLE. */
+enum zt_status stored_file_await(struct stored_file *file, struct zt_error *error);
 /* Accepts NULL; void * for request_hold. */
 void stored_file_close(void *file);
 

@@ -107,6 +107,8 @@ bool s3api_copy_source_open(struct request *request, struct s3api_copy_source *s
     assert(source->path[0] != '\0' && source->file == NULL);
     if (client_may_read_file(request, path))
         status = stored_file_open(request->server, path, &source->file, &error);
+    if (status == ZT_OK)
+        status = stored_file_await(source->file, &error);
     if (status != ZT_OK)
         return fail_open(source, status);
     return conditions_hold(source) || fail(source, S3API_PRECONDITION_FAILED,
