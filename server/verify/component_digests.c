@@ -240,7 +240,9 @@ static bool is_worth_reading(const struct generation *generation, uint32_t compo
     const struct zt_component *stored = &generation->model->components[component];
 
     assert(digests_are_on(generation) && component < generation->model->component_count);
+    /* A digest of bytes that are not verified would outlive them. */
     return is_sound(generation, component) && !atomic_load(&generation->retired) &&
+           !generation_is_unverified(generation) &&
            (stored->length > digest_table_of(generation)->piece_bytes ||
             !looks_like_sha256(generation, stored));
 }
@@ -333,7 +335,7 @@ static void keep_decoded(struct generation *generation, uint32_t component,
 void decoded_digest_add(struct generation *generation, uint32_t component,
                         const struct zt_fingerprint *fingerprint)
 {
-    if (fingerprint->length >= LEAST_DECODED_BYTES)
+    if (fingerprint->length >= LEAST_DECODED_BYTES && !generation_is_unverified(generation))
         keep_decoded(generation, component, fingerprint);
 }
 

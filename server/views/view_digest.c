@@ -52,10 +52,14 @@ static enum zt_status open_part(const struct hash_made *made, struct server *ser
     return status;
 }
 
-/* Remote models are only hashed if that fetches few bytes. */
-static bool may_hash(const struct server *server, const char *path, uint64_t size_bytes)
+/* Remote models are only hashed if that fetches few bytes, and mirrored ones once they are
+ * verified. */
+static bool may_hash(const struct server *server, const struct model_view *view,
+                     uint64_t size_bytes)
 {
-    return store_has_locally(server->store, zt_text_from(path)) || size_bytes <= HASH_FETCHED_MAX;
+    return (store_has_locally(server->store, zt_text_from(view->path)) ||
+            size_bytes <= HASH_FETCHED_MAX) &&
+           !store_is_unverified(server->store, view->path, &view->identity);
 }
 
 bool view_digest_find(struct server *server, struct model_view *view, uint32_t part, bool is_wanted,
@@ -79,7 +83,7 @@ bool view_digest_find(struct server *server, struct model_view *view, uint32_t p
     /* No stored file can have this path, because the model is a file and not a folder. */
     snprintf(name, sizeof(name), "%s/%s", view->path, text);
     is_known = file_hashes_find(server->hashes, name, &identity, out_sha256);
-    if (!is_known && is_wanted && may_hash(server, view->path, identity.size_bytes))
+    if (!is_known && is_wanted && may_hash(server, view, identity.size_bytes))
         file_hashes_want_made(server->hashes, name, &identity, &made);
     return is_known;
 }
