@@ -265,7 +265,11 @@ bool file_hashes_find(struct file_hashes *hashes, const char *path,
                       const struct file_identity *identity, uint8_t out_sha256[SHA256_BYTES])
 {
     const struct hash_key key = hash_key_of(path, identity);
+    struct store *store = hashes->server->store;
 
+    /* Its bytes were verified and kept, then lost, and are fetched again. */
+    if (store != NULL && store_is_unverified(store, path, identity))
+        return false;
     return find(hashes, &key, out_sha256) || find_stated(hashes, path, identity, out_sha256);
 }
 

@@ -70,8 +70,13 @@ const struct mirror_place *mirror_file_place(const struct zt_source *source);
 /* The following take sources of mirrored files only. Returns true if the bytes agree with their
  * digest. A file without a digest never does. */
 bool mirror_file_is_verified(const struct zt_source *source);
+/* The same, with the proof for on_verified's place. */
+bool mirror_file_proof(const struct zt_source *source, uint8_t out_proof[MIRROR_PROOF_BYTES]);
 /* Returns true if the bytes turned out to be wrong, so the source must be closed. */
 bool mirror_file_is_lost(const struct zt_source *source);
+/* Continues to fetch a file in which a reader found wrong bytes, if that has failed. Never
+ * waits. */
+void mirror_file_continue(const struct zt_source *source);
 /* How many bytes are in the cache. */
 uint64_t mirror_file_bytes_here(const struct zt_source *source);
 /* Fetches all of a file, and wakes the waiter once it is verified (without a digest: once it is all

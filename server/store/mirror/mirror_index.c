@@ -237,20 +237,40 @@ static void mark_entries(const struct mirror_version *version, const struct mirr
     }
 }
 
+/* With the lock. */
+static void mark(struct mirror_index *index, const struct upstream_place *file,
+                 const uint8_t *proof)
+{
+    struct mirror_entry like = {.size_bytes = file->size_bytes, .digest_kind = file->digest_kind};
+    const struct mirror_repository *repository =
+        mirror_index_find(index, zt_text_from(file->repository));
+
+    memcpy(like.digest, file->digest, sizeof(like.digest));
+    for (unsigned i = 0; repository != NULL && i < repository->version_count; i++)
+        mark_entries(repository->versions[i], &like, proof);
+}
+
 void mirror_index_mark(struct mirror_index *index, const struct mirror_place *place,
                        const uint8_t *proof)
 {
-    const struct upstream_place *file = &place->file;
-    struct mirror_entry like = {.size_bytes = file->size_bytes, .digest_kind = file->digest_kind};
-    const struct mirror_repository *repository;
-
-    memcpy(like.digest, file->digest, sizeof(like.digest));
     pthread_mutex_lock(&index->lock);
-    repository = mirror_index_find(index, zt_text_from(file->repository));
-    for (unsigned i = 0; repository != NULL && i < repository->version_count; i++)
-        mark_entries(repository->versions[i], &like, proof);
+    mark(index, &place->file, proof);
     pthread_mutex_unlock(&index->lock);
-    mirror_index_save_soon(index, file->repository);
+    mirror_index_save_soon(index, place->file.repository);
+}
+
+void mirror_index_agree(struct mirror_index *index, const struct mirror_place *place,
+                        const struct zt_source *source)
+{
+    uint8_t proof[MIRROR_PROOF_BYTES];
+
+    if (mirror_file_is_verified(source) == place->is_verified)
+        return;
+    /* With the lock: the verdict may come now, and is then marked afterwards. */
+    pthread_mutex_lock(&index->lock);
+    mark(index, &place->file, mirror_file_proof(source, proof) ? proof : NULL);
+    pthread_mutex_unlock(&index->lock);
+    mirror_index_save_soon(index, place->file.repository);
 }
 
 /* --- on disk --- */

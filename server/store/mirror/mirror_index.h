@@ -93,6 +93,11 @@ void mirror_index_save_soon(struct mirror_index *index, const char *name);
 void mirror_index_mark(struct mirror_index *index, const struct mirror_place *place,
                        const uint8_t *proof);
 
+/* Does the same at an open, by what its source says now, if that differs from the place: the cache
+ * may have lost bytes that were verified, or another repository's file had the same bytes. */
+void mirror_index_agree(struct mirror_index *index, const struct mirror_place *place,
+                        const struct zt_source *source);
+
 /* Holds the current versions of all repositories. The caller releases them and frees both arrays.
  * Returns false if out of memory. */
 struct mirror_current {

@@ -197,6 +197,7 @@ static enum zt_status open_entry(struct mirror *mirror, const struct mirror_targ
 
     if (status != ZT_OK)
         return status;
+    mirror_index_agree(&mirror->index, &place, *out_source);
     note_begun(mirror, target, entry);
     *out_identity = mirror_entry_identity(target->version, entry);
     atomic_fetch_add(mirror_file_is_verified(*out_source) ? &upstream->hits : &upstream->misses, 1);
@@ -287,6 +288,7 @@ static bool mirror_identity_of(struct store *store, struct zt_source *source,
     *out_identity = (struct file_identity){.size_bytes = UINT64_MAX};
     if (mirror_file_is_lost(source))
         return true;
+    mirror_file_continue(source);
     if (place->is_pinned)
         return identify_pinned(mirror, &place->file, out_identity);
     mirror_recheck(mirror, place->file.repository);

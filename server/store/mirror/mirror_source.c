@@ -6,6 +6,7 @@
  * one slow file occupy no thread. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/mirror/mirror_state.h"
 
@@ -76,11 +77,29 @@ static void source_advise(struct zt_source *source, uint64_t offset, uint64_t le
 }
 
 /* A reader finds the bytes wrong. Clients may have had them already, so they must not be replaced
- * by other bytes: only the digest of the whole file decides. The local copy is compared with its
- * checksums again, because a disk may have damaged it. */
+ * by other bytes: only the digest of the whole file decides, for which all of it is fetched. The
+ * local copy is compared with its checksums again, because a disk may have damaged it. */
 static void source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
 {
-    cache_recheck(file_of(source)->cached, offset, length);
+    struct mirror_file *file = file_of(source);
+
+    cache_recheck(file->cached, offset, length);
+    pthread_mutex_lock(&file->files->lock);
+    file->is_doubted = mirror_has_digest(file) && atomic_load(&file->verdict) == MIRROR_UNKNOWN;
+    pthread_mutex_unlock(&file->files->lock);
+    mirror_file_continue(source);
+}
+
+void mirror_file_continue(const struct zt_source *source)
+{
+    struct mirror_file *file = file_of(source);
+
+    if (atomic_load(&file->verdict) != MIRROR_UNKNOWN)
+        return;
+    pthread_mutex_lock(&file->files->lock);
+    if (file->is_doubted)
+        mirror_verify_poke(file);
+    pthread_mutex_unlock(&file->files->lock);
 }
 
 /* With the lock. How many bytes may be passed on; marks them if wanted. */
@@ -208,6 +227,15 @@ bool mirror_file_is_verified(const struct zt_source *source)
     const struct mirror_file *file = file_of(source);
 
     return atomic_load(&file->verdict) == MIRROR_VERIFIED && !cache_has_lost(file->cached);
+}
+
+bool mirror_file_proof(const struct zt_source *source, uint8_t out_proof[MIRROR_PROOF_BYTES])
+{
+    /* It does not change any more. */
+    if (!mirror_file_is_verified(source))
+        return false;
+    memcpy(out_proof, file_of(source)->place.proof, MIRROR_PROOF_BYTES);
+    return true;
 }
 
 bool mirror_file_is_lost(const struct zt_source *source)

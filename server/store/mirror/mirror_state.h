@@ -47,8 +47,9 @@ struct mirror_file {
     uint8_t *had;        /* a bit for each block */
     /* Hashing; hasher and hashed_bytes are the job's while it is queued. */
     enum mirror_hashing hashing;
-    bool is_poked;  /* look again before parking */
-    bool is_closed; /* cached is closed, the file will be freed */
+    bool is_poked;   /* look again before parking */
+    bool is_doubted; /* a reader found wrong bytes: all of it is fetched, to be checked */
+    bool is_closed;  /* cached is closed, the file will be freed */
     struct job job;
     struct zt_source_waiter arrival;
     struct zt_hasher *hasher;

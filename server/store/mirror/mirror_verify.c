@@ -1,8 +1,9 @@
 /* Hashes a mirrored file behind its arriving bytes, and says whether they are right.
  *
  * A worker hashes what is settled in the cache, in turns. When the next bytes are missing, the file
- * waits without a thread: the cache wakes it. If a client or a prefetch wants the whole file, the
- * missing bytes are fetched; otherwise the file is parked until some request fetches more of it. */
+ * waits without a thread: the cache wakes it. If a client or a prefetch wants the whole file, or a
+ * reader found wrong bytes in it, the missing bytes are fetched; otherwise the file is parked until
+ * some request fetches more of it. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -107,10 +108,13 @@ static void verified(struct mirror_file *file, const uint8_t proof[MIRROR_PROOF_
     file->place.is_verified = true;
     memcpy(file->place.proof, proof, MIRROR_PROOF_BYTES);
     atomic_store(&file->verdict, MIRROR_VERIFIED);
+    pthread_mutex_unlock(&files->lock);
+    /* Before those who wait write that the bytes are verified. */
+    files->options.on_verified(files->options.context, &file->place);
+    pthread_mutex_lock(&files->lock);
     waiters = take_waiters(file);
     pthread_mutex_unlock(&files->lock);
     mirror_wake(waiters, NULL);
-    files->options.on_verified(files->options.context, &file->place);
 }
 
 /* Wakes the waiters of a file with a verdict, or of one without a digest whose bytes have all
@@ -231,7 +235,7 @@ static void await_more(struct mirror_file *file)
     assert(file->hashing == MIRROR_QUEUED);
     file->hashing = MIRROR_WAITING;
     file->is_poked = false;
-    fetch = file->waiters != NULL;
+    fetch = file->waiters != NULL || file->is_doubted;
     pthread_mutex_unlock(&files->lock);
     if (cache_await_settled(file->cached, at, ahead, fetch, &file->arrival))
         return;
