@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cache/extents.h"
 #include "cache/files.h"
+#include "cache/landers.h"
 #include "cache/landing.h"
 
 void cache_lock(struct cache *cache)
@@ -108,6 +109,7 @@ static void init_lock(struct cache *cache)
     pthread_condattr_setclock(&cache->monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&cache->settled, &cache->monotonic);
     pthread_cond_init(&cache->work, &cache->monotonic);
+    pthread_cond_init(&cache->fetched, &cache->monotonic);
 }
 
 static void cache_free(struct cache *cache)
@@ -119,6 +121,7 @@ static void cache_free(struct cache *cache)
     assert(cache->file_count == 0 && cache->used_bytes == 0);
     buffers_free(&cache->buffers);
     folder_close(&cache->folder);
+    pthread_cond_destroy(&cache->fetched);
     pthread_cond_destroy(&cache->work);
     pthread_cond_destroy(&cache->settled);
     pthread_condattr_destroy(&cache->monotonic);

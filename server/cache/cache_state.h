@@ -103,12 +103,14 @@ struct run_queue {
 };
 
 #define CACHE_TABLE_SIZE 16384u
-#define CACHE_LANDERS    2u
+/* One of them compares, and never touches the disk. */
+#define CACHE_LANDERS 3u
 
 struct cache {
     pthread_mutex_t lock;
     pthread_cond_t settled; /* a file is not busy any more, an extent was punched, a run ended */
     pthread_cond_t work;    /* for the landers */
+    pthread_cond_t fetched; /* for the thread that compares */
     pthread_condattr_t monotonic;
     struct folder folder;
     struct workers *workers;

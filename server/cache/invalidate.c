@@ -20,17 +20,31 @@ static void set_absent(struct cached_file *file, uint32_t first, uint32_t last)
         block_set(file, block, BLOCK_ABSENT);
 }
 
-/* The run of a block in the range whose bytes may have been read; NULL: none. Any other run fetches
- * bytes that have not been read yet. */
+static bool is_of_range(const struct run *run, uint32_t first, uint32_t last)
+{
+    return run->first <= last && run->first + run->count > first;
+}
+
+/* The run of a block in the range whose bytes are known to be right, so that they may have been
+ * read; NULL: none. */
 static struct run *find_read(const struct cached_file *file, uint32_t first, uint32_t last)
 {
     struct run *run = file->runs;
 
     assert(first <= last && last < file->block_count);
-    while (run != NULL && (run->first > last || run->first + run->count <= first || run->is_check ||
-                           run->stage < RUN_READY))
+    while (run != NULL &&
+           (!is_of_range(run, first, last) || run->is_check || run->stage < RUN_READY))
         run = run->next_of_file;
     return run;
+}
+
+/* Bytes of runs that are still arriving may have been read too. Any other run fetches bytes that
+ * have not been read yet. */
+static void void_early(struct cached_file *file, uint32_t first, uint32_t last)
+{
+    for (struct run *run = file->runs; run != NULL; run = run->next_of_file)
+        if (is_of_range(run, first, last) && run->stage < RUN_READY && run->passed > 0)
+            run->is_void = true;
 }
 
 /* With the lock, which it may give up meanwhile. False: the disk takes too long. */
@@ -132,6 +146,7 @@ void cache_source_invalidate(struct zt_source *given, uint64_t offset, uint64_t 
     cache_lock(cache);
     while ((run = find_read(file, first, last)) != NULL && end_run(run, until_ms))
         ;
+    void_early(file, first, last);
     invalidate_blocks(file, first, last);
     for (uint32_t extent = extent_of_block(first);
          file->descriptor >= 0 && !file->is_lost && extent <= extent_of_block(last); extent++)

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "base/thread.h"
 #include "cache/cut.h"
 #include "cache/extents.h"
 #include "cache/files.h"
@@ -17,12 +16,9 @@
 #include "disk/disk_file.h"
 #include "zt/digest.h"
 
-/* How often, and at which distance, the disk is asked whether it has kept what was written: pages
- * are written back after about 30 s. */
+/* How often the disk is asked whether it has kept what was written (landers.c): pages are written
+ * back after about 30 s. */
 #define WRITEBACK_CHECKS 6
-#define TICK_MS          10000
-/* How often queued runs are looked at. */
-#define LOOK_MS 100
 /* How long a folder that failed is not written to. */
 #define BROKEN_MS 30000
 
@@ -58,12 +54,12 @@ void landing_arrived(struct cache_fetch *fetch, enum zt_status status, const str
         zt_fail(&run->error, status, NULL, ZT_NO_OFFSET, "the bytes cannot be fetched");
     run->stage = RUN_ARRIVED;
     run_queue_put(&cache->landed, run);
-    /* A waiting reader takes it, unless it has all the bytes that it wants; otherwise a lander
-     * does. */
+    /* A waiting reader takes it, unless it has all the bytes that it wants; otherwise the cache's
+     * thread does. */
     if (run->waiting > 0)
         pthread_cond_broadcast(&run->changed);
     if (run->waiting == 0 || run->is_early)
-        pthread_cond_signal(&cache->work);
+        pthread_cond_signal(&cache->fetched);
     cache_unlock(cache);
 }
 
@@ -176,11 +172,23 @@ static void note_passed(struct run *run)
         file_lose(file);
 }
 
+/* Whoever waits for the run looks again, and has its blocks fetched. */
+static void end_void(struct run *run)
+{
+    assert(run->is_void && !run->is_stored);
+    set_blocks(run, BLOCK_ABSENT);
+    run_end(run, ZT_OK);
+}
+
 static void compare_fetched(struct run *run)
 {
     struct cache *cache = run->file->cache;
 
     assert(!run->is_check && run->stage == RUN_TAKEN);
+    if (run->is_void) {
+        end_void(run);
+        return;
+    }
     if (run->status != ZT_OK) {
         if (run->passed > 0)
             note_passed(run);
@@ -191,6 +199,10 @@ static void compare_fetched(struct run *run)
     hash_blocks(run);
     metric_add(METRIC_CACHE_FETCHED_BYTES, run->fetch.length);
     cache_lock(cache);
+    if (run->is_void) {
+        end_void(run);
+        return;
+    }
     if (run->file->is_lost) {
         fail(run,
              zt_fail(&run->error, ZT_STALE, NULL, ZT_NO_OFFSET, "that version no longer exists"));
@@ -377,9 +389,9 @@ static void store(struct run *run)
     atomic_fetch_sub(&extent->pins, 1);
 }
 
-/* With the lock. Of a run that is ready. */
-static void land(struct run *run)
+void landing_write(struct run *run)
 {
+    assert(run->stage == RUN_READY && run->holders > 0);
     store(run);
     if (run->file->is_lost) {
         set_blocks(run, BLOCK_ABSENT);
@@ -391,149 +403,4 @@ static void land(struct run *run)
         metric_add(METRIC_CACHE_UNCACHED_BYTES, run->fetch.length);
         run_keep(run);
     }
-}
-
-/* --- now and then --- */
-
-/* With the lock, which it gives up meanwhile. The kernel says once for each open file that pages of
- * it could not be written; from then on they may read as zeros. */
-static void ask_disk(struct cached_file *file)
-{
-    struct cache *cache = file->cache;
-    bool has_failed;
-
-    assert(file->phase == FILE_OPEN && file->checks_left > 0 && file->descriptor >= 0);
-    file->checks_left--;
-    file->users++;
-    cache_unlock(cache);
-    has_failed = sync_file_range(file->descriptor, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) != 0 &&
-                 (errno == EIO || errno == ENOSPC || errno == EDQUOT);
-    cache_lock(cache);
-    if (has_failed) {
-        log_write(LOG_LEVEL_WARN, "the cache's disk has lost blocks; they are fetched again");
-        extents_mark_unverified(file);
-    }
-    file_release(file);
-}
-
-static void ask_about_all(struct cache *cache)
-{
-    for (uint32_t i = 0; i < CACHE_TABLE_SIZE; i++)
-        for (struct cached_file *file = cache->table[i]; file != NULL; file = file->next)
-            if (file->phase == FILE_OPEN && file->checks_left > 0 && file->users > 0)
-                /* It is held while the lock is given up, so it is still in the list; if it was lost
-                 * meanwhile, the rest of the list waits for the next time. */
-                ask_disk(file);
-}
-
-static void drop_kept(struct cache *cache, int64_t before_ms)
-{
-    struct run *next;
-
-    for (struct run *run = cache->kept; run != NULL; run = next) {
-        next = run->next;
-        if (run->holders == 1 && run->kept_ms <= before_ms)
-            run_drop(run);
-    }
-}
-
-static void tick(struct cache *cache)
-{
-    int64_t now_ms = clock_coarse_ms();
-
-    cache->next_tick_ms = now_ms + TICK_MS;
-    drop_kept(cache, now_ms - TICK_MS);
-    buffers_trim(&cache->buffers);
-    ask_about_all(cache);
-    extents_trim(cache);
-}
-
-/* --- the threads --- */
-
-static bool has_tick(const struct cache *cache)
-{
-    return clock_coarse_ms() >= cache->next_tick_ms;
-}
-
-/* With the lock, which it gives up meanwhile. False: there is no work. */
-static bool work(struct cache *cache)
-{
-    struct run *run = run_queue_take(&cache->landed);
-    struct cached_file *file = cache->leaving;
-
-    if (run != NULL && run->stage == RUN_ARRIVED)
-        landing_compare(run);
-    else if (run != NULL)
-        land(run);
-    else if (file != NULL) {
-        assert(file->is_leaving);
-        cache->leaving = file->next_leaving;
-        file_settle(file);
-    } else if (cache->is_to_trim) {
-        cache->is_to_trim = false;
-        extents_trim(cache);
-    } else if (has_tick(cache))
-        tick(cache);
-    else
-        return false;
-    return true;
-}
-
-/* Also looks now and then whether queued runs may begin: those whom they call back cannot. */
-static void wait_for_work(struct cache *cache)
-{
-    const int64_t look_ms = clock_coarse_ms() + LOOK_MS;
-    const bool is_near = cache->urgent.first != NULL && look_ms < cache->next_tick_ms;
-
-    cache_wait_until(cache, &cache->work, is_near ? look_ms : cache->next_tick_ms);
-}
-
-static void *lander(void *argument)
-{
-    struct cache *cache = argument;
-
-    cache_lock(cache);
-    while (true) {
-        if (work(cache)) {
-            /* Begins what may begin now. */
-            cache_unlock(cache);
-            cache_lock(cache);
-            continue;
-        }
-        if (cache->has_ended)
-            break;
-        wait_for_work(cache);
-    }
-    cache_unlock(cache);
-    return NULL;
-}
-
-int landers_start(struct cache *cache)
-{
-    assert(cache->lander_count == 0 && !cache->has_ended);
-    cache->next_tick_ms = clock_coarse_ms() + TICK_MS;
-    for (; cache->lander_count < CACHE_LANDERS; cache->lander_count++) {
-        int error = thread_start(&cache->landers[cache->lander_count], "cache", lander, cache);
-
-        if (error != 0)
-            return error;
-    }
-    return 0;
-}
-
-void landers_stop(struct cache *cache)
-{
-    cache_lock(cache);
-    cache->is_stopping = true;
-    drop_kept(cache, INT64_MAX);
-    while (cache->run_count > 0 || cache->job_count > 0) {
-        cache_wait(cache, &cache->settled);
-        drop_kept(cache, INT64_MAX);
-    }
-    assert(cache->run_count == 0 && cache->kept == NULL);
-    cache->has_ended = true;
-    pthread_cond_broadcast(&cache->work);
-    cache_unlock(cache);
-    for (; cache->lander_count > 0; cache->lander_count--)
-        pthread_join(cache->landers[cache->lander_count - 1], NULL);
 }

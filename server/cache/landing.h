@@ -16,9 +16,9 @@ void landing_progress(struct cache_fetch *fetch, uint64_t length);
  * its bytes. Afterwards it is ready, ended, or fetched again. The caller holds it. */
 void landing_compare(struct run *run);
 
-/* The threads. */
-int landers_start(struct cache *cache);
-void landers_stop(struct cache *cache);
+/* With the lock, which it gives up meanwhile, of a run that is ready and in no queue: writes it.
+ * Afterwards it is kept or ended. */
+void landing_write(struct run *run);
 
 /* With the lock: one holder of a source less. */
 void source_release(struct cache_source *source);

@@ -73,7 +73,7 @@ static enum zt_status await_block(struct cached_file *file, uint32_t block, stru
         status = run->status;
     if (status != ZT_OK && error != NULL)
         *error = run->error;
-    if (status == ZT_OK && !run->is_stored)
+    if (status == ZT_OK && !run->is_stored && !run->is_void)
         status = file->is_lost ? pins_fail_lost(error) : fail_full(error);
     run_release(run);
     return status;

@@ -209,7 +209,7 @@ bool run_has(const struct run *run, uint64_t offset)
 {
     assert(run->holders > 0 && offset >= run->fetch.offset &&
            offset < run->fetch.offset + run->fetch.length);
-    if (run->is_check)
+    if (run->is_check || run->is_void)
         return false;
     return is_right(run) || (run->is_early && run->stage < RUN_READY &&
                              offset - run->fetch.offset < atomic_load(&run->arrived));
@@ -257,7 +257,7 @@ void run_listen(struct run *run, struct zt_source_waiter *waiter)
     /* Before the next look at what has arrived: landing_progress does both the other way around. */
     atomic_fetch_add(&run->listening, 1);
     if (run->stage == RUN_QUEUED)
-        pthread_cond_signal(&cache->work); /* a lander looks whether it may begin */
+        pthread_cond_signal(&cache->fetched); /* looks whether it may begin */
     run_wake(run);
 }
 

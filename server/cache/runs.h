@@ -44,6 +44,7 @@ struct run {
     /* While it is fetched, readers may have the bytes that have arrived. Not if any of its blocks
      * has a known checksum: those are compared first. */
     bool is_early;
+    bool is_void; /* bytes that readers had were found wrong: no others get any of them */
     _Atomic(uint64_t) arrived;
     uint64_t passed;       /* bytes that readers have had before all were there */
     atomic_uint listening; /* waiters, and threads that wait for the next bytes */

@@ -208,3 +208,40 @@ TEST(waiters_learn_why_a_fetch_failed)
     }
     zt_source_close(source);
 }
+
+/* A reader finds bytes wrong that are still arriving: their run is given up, and fetched again. */
+TEST(bytes_that_were_found_wrong_while_they_arrive_are_fetched_again)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        struct zt_source *source;
+        struct awaited awaited;
+        uint8_t wrong;
+
+        world_stop();
+        world_remove_folder();
+        world_start(0);
+        source = open_held();
+        fetch_first(source);
+        await_bytes(source, 8 * MIB, 8 * MIB, 1, &awaited);
+        arrive(held[0], 0, 1000);
+        held[0]->bytes[7] ^= 1;
+        assert_int_equal(zt_source_take_arrived(source, 8 * MIB + 7, &wrong, 1), 1);
+        assert_true(zt_source_invalidate(source, 8 * MIB, 1000));
+        assert_true(is_taken(source, 8 * MIB, 100, 0));
+        await_bytes(source, 8 * MIB, 8 * MIB, 1, &awaited);
+        if (i > 0)
+            arrive(held[0], 1000, 8 * MIB);
+        assert_false(atomic_load(&awaited.is_woken));
+        held[0]->done(held[0], i == 1 ? ZT_UNAVAILABLE : ZT_OK, NULL);
+        AWAIT(atomic_load(&awaited.is_woken));
+        assert_int_equal(awaited.waiter.error.status, ZT_OK);
+        await_bytes(source, 8 * MIB, 8 * MIB, 1, &awaited);
+        AWAIT(atomic_load(&held_count) == 2);
+        arrive(held[1], 0, 8 * MIB);
+        assert_true(is_taken(source, 8 * MIB, 1000, 1000));
+        held[1]->done(held[1], ZT_OK, NULL);
+        AWAIT(world_pin(source, 8 * MIB, 8 * MIB, false) == ZT_OK);
+        assert_int_equal(world_read(source, VERSION, 8 * MIB, 8 * MIB), ZT_OK);
+        zt_source_close(source);
+    }
+}

@@ -298,6 +298,48 @@ TEST(a_disk_that_hangs_holds_up_no_reader)
     assert_int_equal(world_read(source, 1, 160 * MIB, 1), ZT_OK);
 }
 
+struct called {
+    struct zt_source_waiter waiter;
+    atomic_bool is_woken;
+};
+
+static void note_woken(struct zt_source_waiter *waiter)
+{
+    atomic_store(&((struct called *)waiter)->is_woken, true);
+}
+
+/* Reads 4 MiB as a sender does that is called back. */
+static void read_called(struct zt_source *source, uint64_t offset)
+{
+    const uint64_t end = offset + 4 * MIB;
+    uint8_t *bytes = malloc(4 * MIB);
+    struct called called = {.waiter = {.wake = note_woken}};
+
+    assert_non_null(bytes);
+    while (offset < end) {
+        const size_t taken = zt_source_take_arrived(source, offset, bytes, end - offset);
+
+        assert_true(world_is(1, offset, bytes, taken));
+        offset += taken;
+        if (taken > 0)
+            continue;
+        atomic_store(&called.is_woken, false);
+        zt_source_await(source, offset, end - offset, 1, &called.waiter);
+        AWAIT(atomic_load(&called.is_woken));
+        assert_int_equal(called.waiter.error.status, ZT_OK);
+    }
+    free(bytes);
+}
+
+TEST(a_disk_that_hangs_holds_up_nobody_who_is_called_back)
+{
+    struct zt_source *source = world_open(1, BIG);
+
+    atomic_store(&hangs, true);
+    for (uint64_t at = 0; at < 160 * MIB; at += 4 * MIB)
+        read_called(source, at);
+}
+
 TEST(blocks_that_cannot_be_read_are_fetched_again)
 {
     struct zt_source *source = world_open(1, BIG);
