@@ -248,6 +248,17 @@ static void await_more(struct mirror_file *file)
         park(file);
 }
 
+/* Without the lock. Those who wait are told why; the next request begins again. */
+static void give_up_turns(struct mirror_file *file, enum zt_status status, const char *why)
+{
+    struct zt_source_waiter *waiters;
+
+    pthread_mutex_lock(&file->files->lock);
+    waiters = take_waiters(file);
+    park(file);
+    mirror_wake_failed(waiters, status, why);
+}
+
 /* The verdict was given, or the program ends. */
 static void end_turns(struct mirror_file *file)
 {
@@ -290,8 +301,7 @@ static void run_turn(struct job *job)
         end_turns(file);
     } else if (!has_memory) {
         log_write(LOG_LEVEL_ERROR, "mirror: no memory to verify a file");
-        pthread_mutex_lock(&files->lock);
-        park(file);
+        give_up_turns(file, ZT_NO_MEMORY, "no memory to verify a file");
     } else if (at == file->place.file.size_bytes) {
         conclude(file);
         end_turns(file);
