@@ -19,9 +19,8 @@
 #include "http/exchange/request_state.h"
 #include "http/wire/file_changes.h"
 #include "http/wire/mhd_state.h"
+#include "http/wire/read_budget.h"
 
-/* The maximum for the windows and blocks of the whole process. */
-#define BUDGET_BYTES ((size_t)64 << 20)
 /* The first window is small, so that the first byte is sent soon; each further window is twice as
  * large. */
 #define WINDOW_FIRST ((size_t)64 * 1024)
@@ -88,47 +87,14 @@ struct readahead {
     atomic_uint unread; /* windows on their way, if the last one is among them; else more */
 };
 
-static atomic_size_t budget_spent;
-static atomic_uint sharers;
-
 /* --- memory --- */
-
-/* Halves wanted, down to least, until the budget and a fair share of it allow it. */
-static size_t budget_take(size_t wanted, size_t least)
-{
-    const size_t share = BUDGET_BYTES / 2 / atomic_load_explicit(&sharers, memory_order_relaxed);
-
-    assert(wanted >= least && least > 0);
-    while (wanted > least && wanted > share)
-        wanted /= 2;
-    while (wanted > least && atomic_fetch_add(&budget_spent, wanted) > BUDGET_BYTES - wanted) {
-        atomic_fetch_sub(&budget_spent, wanted);
-        wanted /= 2;
-    }
-    if (wanted <= least)
-        atomic_fetch_add(&budget_spent, wanted);
-    return wanted;
-}
-
-static void budget_give(size_t bytes)
-{
-    const size_t before = atomic_fetch_sub(&budget_spent, bytes);
-
-    assert(before >= bytes);
-    (void)before;
-}
-
-static bool budget_is_spent(void)
-{
-    return atomic_load(&budget_spent) >= BUDGET_BYTES;
-}
 
 static void window_free(struct window *window)
 {
     assert((window->bytes == NULL) == (window->capacity == 0));
     assert(window->state != WINDOW_FILLING);
     free(window->bytes);
-    budget_give(window->capacity);
+    read_budget_give(window->capacity);
     window->bytes = NULL;
     window->capacity = 0;
 }
@@ -142,10 +108,10 @@ static bool window_prepare(struct window *window, size_t due)
 
     if (window->capacity == due)
         return true;
-    size = budget_take(due, WINDOW_LEAST);
+    size = read_budget_take(due, WINDOW_LEAST);
     bytes = size != window->capacity ? malloc(size) : NULL;
     if (bytes == NULL) {
-        budget_give(size);
+        read_budget_give(size);
         return window->bytes != NULL;
     }
     window_free(window);
@@ -159,8 +125,8 @@ static void free_all(struct readahead *ahead)
     assert(ahead->filling == 0);
     for (unsigned i = 0; i < WINDOWS; i++)
         window_free(&ahead->windows[i]);
-    budget_give(ahead->block);
-    atomic_fetch_sub(&sharers, 1);
+    read_budget_give(ahead->block);
+    read_budget_leave();
     free(ahead);
 }
 
@@ -277,7 +243,8 @@ static struct window *empty_window(struct readahead *ahead, unsigned count)
         if (window->state == WINDOW_EMPTY && (found == NULL || window->bytes != NULL))
             found = window;
     }
-    return found == NULL || found->bytes != NULL || is_first || !budget_is_spent() ? found : NULL;
+    return found == NULL || found->bytes != NULL || is_first || !read_budget_is_spent() ? found
+                                                                                        : NULL;
 }
 
 static size_t due_size(struct readahead *ahead, uint64_t run, size_t unit)
@@ -327,12 +294,14 @@ static size_t window_length(const struct readahead *ahead, const struct window *
                             uint64_t run)
 {
     const struct segment *segment = place_segment(&ahead->begun, ahead->answer);
+    const struct zt_source *remote = remote_origin(ahead, &ahead->begun);
     const uint64_t left = segment->length - ahead->begun.within;
     uint64_t length = run < window->capacity ? run : window->capacity;
     uint64_t passed;
 
     assert(window->capacity > 0 && run > 0);
-    if (remote_origin(ahead, &ahead->begun) != NULL) {
+    /* So that no thread waits for a second run of the store's blocks. */
+    if (remote != NULL && zt_source_can_await(remote)) {
         const uint64_t offset = segment->offset + ahead->begun.within;
         const uint64_t in_block = BLOCK_BYTES - offset % BLOCK_BYTES;
 
@@ -500,8 +469,8 @@ struct readahead *readahead_begin(struct request *request, struct mhd *mhd)
     atomic_init(&ahead->unread, 1);
     zt_error_clear(&ahead->error);
     init_windows(ahead);
-    atomic_fetch_add(&sharers, 1);
-    ahead->block = budget_take(BLOCK_MOST, WINDOW_LEAST);
+    read_budget_join();
+    ahead->block = read_budget_take(BLOCK_MOST, WINDOW_LEAST);
     fill_more(ahead);
     if (ahead->filling == 0) {
         free_all(ahead);

@@ -21,7 +21,9 @@
 
 /* Answers up to this size are fetched and kept whole. */
 #define WHOLE_BYTES ((uint64_t)8 << 20)
-#define PARTS       4
+/* How many parts there may be, and how many are enough once the first is being sent. */
+#define PARTS       8
+#define PARTS_READY 4
 /* The size of a part that a job waits for: at first, and at most. */
 #define PART_FIRST ((uint64_t)1 << 20)
 #define PART_MOST  ((uint64_t)8 << 20)
@@ -51,6 +53,7 @@ struct remote_body {
     unsigned count;
     struct place end; /* end of the last part */
     bool is_cold;     /* some of the answer was not local */
+    bool has_fetched; /* some of that has arrived */
     bool is_streamed;
     bool runs;
     struct zt_error error; /* once it has failed */
@@ -116,6 +119,7 @@ static void append(struct remote_body *body, const struct pinned *part)
 {
     assert(body->count < PARTS && part->answer.content_length > 0);
     body->parts[body->count++] = *part;
+    body->has_fetched = body->has_fetched || body->is_cold;
     assert(body->end.at + part->answer.content_length <= body->answer->content_length);
     place_advance(&body->end, body->answer, part->answer.content_length);
 }
@@ -145,20 +149,21 @@ static bool takes_arriving(const struct remote_body *body)
 }
 
 /* Takes what is local of the next bytes: if not all of them, then half of them, and so on, at least
- * to the end of a block. */
+ * to the end of a block. So each part has at least half of what is left. */
 static bool take_some_local(struct remote_body *body, uint64_t most)
 {
     const struct segment *segment = place_segment(&body->end, body->answer);
     const struct zt_slice *slice;
     const struct zt_source *origin = segment_origin(segment, &slice);
-    const uint64_t least = origin != NULL && zt_source_is_remote(origin)
-                               ? BLOCK_BYTES - (segment->offset + body->end.within) % BLOCK_BYTES
-                               : segment->length - body->end.within;
+    uint64_t least = origin != NULL && zt_source_is_remote(origin)
+                         ? BLOCK_BYTES - (segment->offset + body->end.within) % BLOCK_BYTES
+                         : segment->length - body->end.within;
 
+    least = least < most ? least : most;
     for (; most > least; most /= 2)
         if (take_local(body, most))
             return true;
-    return take_local(body, most);
+    return take_local(body, least);
 }
 
 static bool take_arrived(struct remote_body *body, uint64_t most)
@@ -237,7 +242,7 @@ static bool is_ready(const struct remote_body *body)
 
     for (unsigned i = 1; i < body->count; i++)
         ready += body->parts[i].answer.content_length;
-    return body->count == PARTS || ready >= READY_BYTES;
+    return body->count >= PARTS_READY || ready >= READY_BYTES;
 }
 
 void remote_body_continue(struct remote_body *body)
@@ -377,6 +382,15 @@ static bool pin_whole(struct request *request)
     return true;
 }
 
+/* Returns true if the head can be sent. A store that is away is a problem with a status, not an
+ * answer that is cut off, so the first byte that must be fetched has to be here, unless so much
+ * before it is local that the client should not wait. */
+static bool may_begin(const struct remote_body *body)
+{
+    return body->has_fetched || body->end.at == body->answer->content_length ||
+           body->end.at >= WHOLE_BYTES || body->count == PARTS;
+}
+
 static enum remote_body_fetch take_first(struct request *request,
                                          bool (*may_stream)(struct request *request))
 {
@@ -385,11 +399,12 @@ static enum remote_body_fetch take_first(struct request *request,
     const struct answer *part = remote_body_part(state->remote);
     const struct zt_error *error = remote_body_error(state->remote);
 
-    if (part == NULL && error == NULL)
-        return REMOTE_BODY_WAITS;
-    /* If there is no room to keep the answer, it is read in small pieces. */
-    if (part == NULL)
-        return error->status == ZT_LIMIT ? REMOTE_BODY_READ : REMOTE_BODY_FAILED;
+    if (!may_begin(state->remote)) {
+        if (error == NULL)
+            return REMOTE_BODY_WAITS;
+        /* If there is no room to keep the answer, it is read in small pieces. */
+        return part == NULL && error->status == ZT_LIMIT ? REMOTE_BODY_READ : REMOTE_BODY_FAILED;
+    }
     if (part->content_length < answer->content_length)
         return may_stream(request) ? REMOTE_BODY_STREAM : REMOTE_BODY_READ;
     answer->segments = part->segments;
@@ -416,7 +431,7 @@ enum remote_body_fetch remote_body_fetch(struct request *request,
         if (state->remote == NULL)
             return REMOTE_BODY_READ;
     }
-    if (is_open(state->remote) && state->remote->count == 0)
-        (void)take_next(state->remote);
+    while (!may_begin(state->remote) && is_open(state->remote) && take_next(state->remote))
+        ;
     return take_first(request, may_stream);
 }

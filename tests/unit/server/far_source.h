@@ -181,6 +181,34 @@ static inline void far_advise(struct zt_source *source, uint64_t offset, uint64_
     pthread_mutex_unlock(&far->lock);
 }
 
+/* Brings the block of the first byte at once. */
+static inline void far_await(struct zt_source *source, uint64_t offset, uint64_t length,
+                             uint64_t least, struct zt_source_waiter *waiter)
+{
+    struct far_source *far = as_far(source);
+
+    (void)length;
+    (void)least;
+    zt_error_clear(&waiter->error);
+    pthread_mutex_lock(&far->lock);
+    if (far->fails != ZT_OK && offset >= far->fails_at)
+        zt_fail(&waiter->error, far->fails, NULL, offset, "the store is away");
+    else
+        far_bring(far, offset, 1);
+    pthread_mutex_unlock(&far->lock);
+    waiter->wake(waiter);
+}
+
+static inline size_t far_take_arrived(struct zt_source *source, uint64_t offset, void *buffer,
+                                      size_t length)
+{
+    (void)source;
+    (void)offset;
+    (void)buffer;
+    (void)length;
+    return 0;
+}
+
 static inline void far_close(struct zt_source *source)
 {
     struct far_source *far = as_far(source);
@@ -191,14 +219,25 @@ static inline void far_close(struct zt_source *source)
     free(far);
 }
 
-static inline struct far_source *far_open(const uint8_t *bytes, uint64_t length)
-{
-    static const struct zt_source_ops ops = {.size = far_size,
+static const struct zt_source_ops far_ops = {.size = far_size,
                                              .read_at = far_read_at,
                                              .map = source_without_map,
                                              .close = far_close,
                                              .pin = far_pin,
                                              .advise = far_advise};
+
+/* The same for a source that calls its readers back. */
+static const struct zt_source_ops far_calling_ops = {.size = far_size,
+                                                     .read_at = far_read_at,
+                                                     .map = source_without_map,
+                                                     .close = far_close,
+                                                     .pin = far_pin,
+                                                     .advise = far_advise,
+                                                     .await = far_await,
+                                                     .take_arrived = far_take_arrived};
+
+static inline struct far_source *far_open(const uint8_t *bytes, uint64_t length)
+{
     struct far_source *far = calloc(1, sizeof(*far));
     char path[] = "/tmp/zt-test-far-XXXXXX";
     const int descriptor = mkstemp(path);
@@ -206,7 +245,7 @@ static inline struct far_source *far_open(const uint8_t *bytes, uint64_t length)
     assert_non_null(far);
     assert_true(descriptor >= 0 && unlink(path) == 0);
     assert_true(length <= FAR_BLOCKS * FAR_BLOCK && ftruncate(descriptor, (off_t)length) == 0);
-    far->base.ops = &ops;
+    far->base.ops = &far_ops;
     far->bytes = bytes;
     far->length = length;
     pthread_mutex_init(&far->lock, NULL);
@@ -225,6 +264,7 @@ static inline void far_set(struct far_source *far, bool is_here)
     if (is_here)
         far_bring(far, 0, far->length);
     pthread_mutex_unlock(&far->lock);
+    far->base.ops = &far_ops;
     far->punches = false;
     far->advice_brings = false;
     far->has_no_room = false;

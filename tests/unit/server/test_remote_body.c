@@ -166,10 +166,10 @@ ON_LOOPS(a_head_brings_nothing)
     assert_int_equal(atomic_load(&far->waits) + atomic_load(&far->reads) + far->advised, 0);
 }
 
-static void assert_unavailable(const char *fields)
+static void assert_unavailable_at(const char *target, const char *fields)
 {
     size_t length;
-    const int client = ask("/far", fields);
+    const int client = ask(target, fields);
 
     assert_true(receive_all(client, PATIENCE_MS, &length));
     close(client);
@@ -177,6 +177,11 @@ static void assert_unavailable(const char *fields)
     assert_non_null(strstr(reply, "Retry-After: "));
     assert_non_null(strstr(reply, "store-unavailable"));
     await_free();
+}
+
+static void assert_unavailable(const char *fields)
+{
+    assert_unavailable_at("/far", fields);
 }
 
 ON_LOOPS(a_store_that_is_away_is_a_problem)
@@ -188,6 +193,46 @@ ON_LOOPS(a_store_that_is_away_is_a_problem)
     assert_unavailable("Connection: close\r\nRange: bytes=10-9000000\r\n");
     far->fails = ZT_STALE;
     assert_unavailable("Connection: close\r\n");
+    assert_int_equal(far->held, 0);
+}
+
+/* The head is not sent with what is local before the first byte that must be fetched. */
+ON_LOOPS(a_local_beginning_does_not_hide_that_the_store_is_away)
+{
+    far_set(far, false);
+    far->fails = ZT_UNAVAILABLE;
+    assert_unavailable_at("/far-mixed", "Connection: close\r\n");
+    for (unsigned i = 0; i < 2; i++) {
+        far_set(far, false);
+        far_bring(far, 0, 5 * MIB);
+        far->base.ops = i == 0 ? &far_ops : &far_calling_ops;
+        far->fails = ZT_UNAVAILABLE;
+        far->fails_at = 5 * MIB;
+        assert_unavailable("Connection: close\r\nRange: bytes=100-8000000\r\n");
+        if (i > 0)
+            assert_unavailable("Connection: close\r\n");
+        assert_fetched("/far", "Range: bytes=100-5000000\r\n", 100, 4999901);
+    }
+    assert_int_equal(far->held, 0);
+}
+
+/* But a client with much to read does not wait. */
+ON_LOOPS(a_long_local_beginning_is_sent_at_once)
+{
+    size_t length;
+    int client;
+
+    far_set(far, false);
+    far_bring(far, 0, 12 * MIB);
+    far->base.ops = &far_calling_ops;
+    far->fails = ZT_UNAVAILABLE;
+    far->fails_at = 12 * MIB;
+    client = ask("/far", "");
+    assert_true(receive_all(client, PATIENCE_MS, &length));
+    close(client);
+    assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
+    assert_int_equal(check_body(length, 0), 12 * MIB);
+    await_free();
     assert_int_equal(far->held, 0);
 }
 
