@@ -29,8 +29,8 @@ struct upstream {
     atomic_bool is_stopped;
     atomic_bool is_away;
     atomic_bool was_reached;
-    atomic_uint unanswered; /* requests in a row without an answer */
-    _Atomic(enum reach) reached;
+    atomic_uint unanswered;      /* requests in a row without an answer */
+    _Atomic(enum reach) reached; /* the outermost address that has answered */
     _Atomic int64_t next_try_ms;
     _Atomic int64_t away_since_s;
     _Atomic int64_t pause_until_ms;

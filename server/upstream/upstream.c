@@ -246,6 +246,17 @@ static bool is_conclusive(enum remote_failure failure)
            failure == REMOTE_FAILURE_TLS || failure == REMOTE_FAILURE_CERTIFICATE;
 }
 
+/* Once it has answered from outside, a name that leads inside now and then gives it no rights
+ * there: its owner decides where the name leads. */
+static void note_outermost(struct upstream *upstream, enum reach reach)
+{
+    enum reach before = atomic_load(&upstream->reached);
+
+    while (reach != REACH_ANY && (before == REACH_ANY || reach < before) &&
+           !atomic_compare_exchange_weak(&upstream->reached, &before, reach))
+        continue;
+}
+
 void upstream_note(struct upstream *upstream, const struct remote_exchange *exchange, bool is_own)
 {
     const enum remote_failure failure =
@@ -256,8 +267,8 @@ void upstream_note(struct upstream *upstream, const struct remote_exchange *exch
         atomic_fetch_add(&upstream->failures, 1);
     if (!is_own || failure == REMOTE_FAILURE_STOPPED)
         return;
-    if (exchange->reached != REACH_ANY)
-        atomic_store(&upstream->reached, exchange->reached);
+    if (failure == REMOTE_FAILURE_NONE)
+        note_outermost(upstream, exchange->reached);
     if (failure == REMOTE_FAILURE_NONE || failure == REMOTE_FAILURE_BUSY ||
         failure == REMOTE_FAILURE_REFUSED)
         note_reached(upstream);

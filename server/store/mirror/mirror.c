@@ -54,7 +54,6 @@ static enum zt_status start_remote(struct mirror_upstream *upstream, struct zt_e
     const struct config_upstream *config = upstream->config;
     const struct remote_options options = {.ca_file = config->ca[0] != '\0' ? config->ca : NULL,
                                            .proxy = config->proxy[0] != '\0' ? config->proxy : NULL,
-                                           .system_proxy = config->proxy[0] == '\0',
                                            .connections = CONNECTIONS};
 
     return remote_start(&options, &upstream->remote, error);

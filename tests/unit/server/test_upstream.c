@@ -2,6 +2,8 @@
  * redirects. */
 #include "remote_world.h"
 
+#include "upstream/kind.h"
+#include "upstream/state.h"
 #include "upstream/upstream.h"
 
 #define COMMIT      "0123456789abcdef0123456789abcdef01234567"
@@ -346,6 +348,33 @@ TEST(range_comes_from_a_signed_address_without_the_token)
 
 #define CUT  "HTTP/1.1 206 P\r\nContent-Length: 10\r\n" PART_FIELDS "\r\n01234"
 #define REST "HTTP/1.1 206 P\r\nContent-Length: 5\r\nContent-Range: bytes 25-29/100\r\n\r\n56789"
+
+/* A name may lead to several addresses, one after another. */
+TEST(upstream_that_answered_from_outside_leads_to_no_address_inside)
+{
+    static const enum reach reaches[] = {REACH_LOOPBACK, REACH_PUBLIC, REACH_PRIVATE};
+    static const bool may_lead[] = {true, false, false};
+    struct hub hub = {.upstream = NULL};
+    struct upstream_request request;
+    struct zt_error error;
+
+    hub.remote = start_remote(1);
+    start_upstream(&hub, "http://hub.invalid");
+    for (unsigned i = 0; i < 3; i++) {
+        memset(&request, 0, sizeof(request));
+        request.upstream = hub.upstream;
+        request.address = hub.upstream->base;
+        request.exchange.status = ZT_OK;
+        request.exchange.reached = reaches[i];
+        request.exchange.head.status = 302;
+        strcpy(request.exchange.head.location, "http://127.0.0.1/x");
+        upstream_note(hub.upstream, &request.exchange, true);
+        assert_int_equal(upstream_request_redirect(&request, &error) == ZT_OK, may_lead[i]);
+    }
+    upstream_interrupt(hub.upstream);
+    remote_stop(hub.remote);
+    upstream_free(hub.upstream);
+}
 
 TEST(cut_range_is_continued_where_it_was_cut)
 {
