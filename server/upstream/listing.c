@@ -209,6 +209,20 @@ static enum zt_status add_entry(struct listing_builder *builder, const struct js
     return fail_senseless(error, "a path is not one of a file in the repository");
 }
 
+/* Returns true if a text has so many objects or values that it takes a hundred times its bytes in
+ * memory. Marks in names count as well; no Hub has so many. */
+static bool is_too_dense(struct zt_text json)
+{
+    size_t objects = 0;
+    size_t values = 0;
+
+    for (size_t i = 0; i < json.length; i++) {
+        objects += json.bytes[i] == '{' || json.bytes[i] == '[';
+        values += json.bytes[i] == ',';
+    }
+    return objects > LISTING_OBJECTS_MOST || values > LISTING_VALUES_MOST;
+}
+
 enum zt_status listing_add_page(struct listing_builder *builder, struct zt_text json,
                                 struct zt_error *error)
 {
@@ -218,6 +232,8 @@ enum zt_status listing_add_page(struct listing_builder *builder, struct zt_text 
     if (json.length > LISTING_PAGE_MOST)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
                        "a page of the upstream's list is longer than %zu bytes", LISTING_PAGE_MOST);
+    if (is_too_dense(json))
+        return fail_senseless(error, "a page has too many values");
     list = json_list_read(json, NULL);
     if (list == NULL)
         return fail_senseless(error, "it is not a list in JSON");
@@ -394,7 +410,7 @@ bool listing_is_commit(struct zt_text text)
 enum zt_status listing_read_commit(struct zt_text json, char out_commit[UPSTREAM_COMMIT_SIZE],
                                    int64_t *out_modified_ns, struct zt_error *error)
 {
-    struct json_t *object = json_object_read(json, NULL);
+    struct json_t *object = is_too_dense(json) ? NULL : json_object_read(json, NULL);
     struct zt_text commit;
     struct zt_text date;
     time_t modified = 0;

@@ -10,7 +10,9 @@
 #define LISTING_PAGES_MOST   2000u
 #define LISTING_BYTES_MOST   ((size_t)64 << 20)
 /* Of one page: it is parsed as a whole, into many times its bytes. */
-#define LISTING_PAGE_MOST ((size_t)8 << 20)
+#define LISTING_PAGE_MOST    ((size_t)8 << 20)
+#define LISTING_OBJECTS_MOST ((size_t)250000) /* and lists, of one page */
+#define LISTING_VALUES_MOST  ((size_t)1000000)
 /* No service keeps a larger file; the cache does not either. */
 #define LISTING_FILE_MOST CACHE_FILE_BYTES_MOST
 

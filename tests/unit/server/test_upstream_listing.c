@@ -70,6 +70,36 @@ TEST(made_up_oids_of_this_server_are_no_digests)
     upstream_listing_free(listing);
 }
 
+/* Parsed, they would take a hundred times their bytes. */
+TEST(pages_of_very_many_values_are_refused_unread)
+{
+    static const struct {
+        const char *value;
+        size_t count;
+    } rows[] = {{"{},", LISTING_OBJECTS_MOST + 1},
+                {"[],", LISTING_OBJECTS_MOST + 1},
+                {"0,", LISTING_VALUES_MOST + 2}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct listing_builder *builder = listing_begin(true);
+        const size_t length = strlen(rows[i].value);
+        char *page = malloc(rows[i].count * length + 1);
+        struct zt_error error;
+
+        assert_non_null(page);
+        page[0] = '[';
+        for (size_t at = 0; at < rows[i].count; at++)
+            memcpy(page + 1 + at * length, rows[i].value, length);
+        page[rows[i].count * length] = ']';
+        assert_int_equal(
+            listing_add_page(builder, (struct zt_text){page, rows[i].count * length + 1}, &error),
+            ZT_UNAVAILABLE);
+        assert_non_null(strstr(error.message, "too many values"));
+        listing_drop(builder);
+        free(page);
+    }
+}
+
 TEST(lists_that_make_no_sense_are_refused)
 {
     static const char *const lists[] = {
