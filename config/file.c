@@ -207,7 +207,9 @@ static bool set_upstream(const struct loading *loading, json_t *object, const ch
     if (upstream == NULL)
         return false;
     if (!json_is_object(object))
-        return config_fail_expected(config_key_find("upstreams"), origin, loading->message);
+        return config_fail(loading->message,
+                           "%s: must be an object such as {\"url\": \"https://huggingface.co\"}",
+                           origin);
     json_object_foreach(object, name, value)
     {
         const struct config_key *key = config_upstream_key_find(name);

@@ -18,6 +18,8 @@
 #define REVALIDATE_S_MOST ((int64_t)365 * 86400)
 /* An extent of the cache (cache/cache.h). */
 #define KEEP_MIN ((int64_t)64 << 20)
+/* The mirror keeps its lists of files in a folder of this name. */
+#define TAKEN_NAME "repositories"
 /* Of a text in a message. */
 #define SHOWN 200
 
@@ -124,7 +126,7 @@ static const char *fault_of_url(const char *url, bool *out_is_secret)
     if (!is_https && strncmp(url, "http://", strlen("http://")) != 0)
         return "must begin with https:// or http://";
     if (strchr(url, '@') != NULL)
-        return "must not contain a user or a password; a token belongs into token_file";
+        return "must not contain a user or a password; put a token into token_file";
     if (strpbrk(url, "?#") != NULL)
         return "must not contain a query or a fragment";
     for (const char *c = url; *c != '\0'; c++)
@@ -137,7 +139,8 @@ static const char *fault_of_url(const char *url, bool *out_is_secret)
                : "is not an address such as https://huggingface.co or http://models.lan:8080";
 }
 
-static bool check_url(struct config_upstream *upstream, const char *origin,
+/* key: of the URL below origin; empty if origin names the URL itself. */
+static bool check_url(struct config_upstream *upstream, const char *origin, const char *key,
                       struct config_message *message)
 {
     size_t length = strlen(upstream->url);
@@ -150,9 +153,9 @@ static bool check_url(struct config_upstream *upstream, const char *origin,
         upstream->url[--length] = '\0';
     fault = fault_of_url(upstream->url, &is_secret);
     if (fault != NULL && is_secret)
-        return config_fail(message, "%s.url: %s", origin, fault);
+        return config_fail(message, "%s%s: %s", origin, key, fault);
     return fault == NULL ||
-           config_fail(message, "%s.url: \"%.*s\" %s", origin, SHOWN, upstream->url, fault);
+           config_fail(message, "%s%s: \"%.*s\" %s", origin, key, SHOWN, upstream->url, fault);
 }
 
 static bool is_of_name(char c)
@@ -193,6 +196,9 @@ static bool check_name(const struct config *config, struct config_upstream *upst
                                origin, upstream->name);
     if (upstream->name[0] == '.')
         return config_fail(message, "%s.name: must not begin with a dot", origin);
+    if (strcasecmp(upstream->name, TAKEN_NAME) == 0)
+        return config_fail(message, "%s.name: \"%s\" is taken; choose another name", origin,
+                           upstream->name);
     for (unsigned i = 0; i < config->upstream_count; i++)
         if (strcasecmp(config->upstreams[i].name, upstream->name) == 0)
             return config_fail(message, "%s: another upstream is named \"%s\"%s", origin,
@@ -235,19 +241,25 @@ struct config_upstream *config_upstreams_begin(struct config *config, const char
     return upstream;
 }
 
-bool config_upstreams_end(struct config *config, const char *origin, struct config_message *message)
+static bool end(struct config *config, const char *origin, const char *url_key,
+                struct config_message *message)
 {
     struct config_upstream *upstream = &config->upstreams[config->upstream_count];
 
     assert(config->upstream_count < CONFIG_UPSTREAMS_MAX);
-    if (!check_url(upstream, origin, message) || !check_name(config, upstream, origin, message) ||
-        !check_proxy(upstream, origin, message))
+    if (!check_url(upstream, origin, url_key, message) ||
+        !check_name(config, upstream, origin, message) || !check_proxy(upstream, origin, message))
         return false;
     if (upstream->keep != 0 && upstream->keep < KEEP_MIN)
         return config_fail(message, "%s.keep: must be 0 or at least %lld", origin,
                            (long long)KEEP_MIN);
     config->upstream_count++;
     return true;
+}
+
+bool config_upstreams_end(struct config *config, const char *origin, struct config_message *message)
+{
+    return end(config, origin, ".url", message);
 }
 
 static bool has_url(const struct config *config, const char *url, size_t length)
@@ -279,7 +291,7 @@ bool config_upstreams_add_urls(struct config *config, const char *urls, const ch
             return config_fail(message, "%s: is longer than %zu bytes", origin,
                                sizeof(upstream->url) - 1);
         snprintf(upstream->url, sizeof(upstream->url), "%.*s", (int)length, url);
-        if (!config_upstreams_end(config, origin, message))
+        if (!end(config, origin, "", message))
             return false;
     }
     return true;

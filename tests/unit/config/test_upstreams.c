@@ -76,7 +76,9 @@ static const struct {
     const char *reason;
 } faults[] = {
     {"{}", "upstreams: must be a list of objects"},
-    {"[\"https://a\"]", "upstreams[0]: must be a list of objects"},
+    {"[\"https://a\"]", "upstreams[0]: must be an object such as"},
+    {"[{\"url\": \"https://a\", \"name\": \"repositories\"}]",
+     "upstreams[0].name: \"repositories\" is taken"},
     {"[{}]", "upstreams[0]: url is missing"},
     {"[{\"url\": \"https://a\", \"tokenfile\": \"x\"}]",
      "upstreams[0].tokenfile: unknown key; did you mean \"token_file\"?"},
