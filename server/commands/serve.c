@@ -263,8 +263,8 @@ static void log_empty(const struct config *config, const char *address, size_t m
                  misnamed_files);
     }
     if (!config->writable) {
-        log_write(LOG_LEVEL_INFO, "%s contains no models yet%s: put files into it", config->root,
-                  names);
+        log_write(LOG_LEVEL_INFO, "%s contains no models yet%s: put files into it%s", config->root,
+                  names, config->upstream_count > 0 ? ", or request a model of the upstream" : "");
         return;
     }
     log_write(LOG_LEVEL_INFO,

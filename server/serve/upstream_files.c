@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -119,12 +120,30 @@ void upstream_tokens_free(struct upstream_tokens *tokens)
     }
 }
 
+/* Returns a variable that most programs take a proxy from, or NULL. */
+static const char *proxy_variable(void)
+{
+    static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy",
+                                        "ALL_PROXY"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (getenv(names[i]) != NULL)
+            return names[i];
+    return NULL;
+}
+
 void upstream_tokens_warn(const struct config *config)
 {
+    const char *variable = proxy_variable();
+
     for (unsigned i = 0; i < config->upstream_count; i++) {
         const struct config_upstream *upstream = &config->upstreams[i];
         struct stat status;
 
+        if (variable != NULL && upstream->proxy[0] == '\0')
+            log_write(LOG_LEVEL_INFO,
+                      "upstream %s: %s is ignored; to use a proxy, set upstreams[].proxy",
+                      upstream->name, variable);
         if (config_upstream_exposes_token(upstream))
             log_write(LOG_LEVEL_WARN,
                       "upstream %s: the token is sent without encryption; use https",

@@ -18,7 +18,8 @@ bool upstream_tokens_load(const struct config *config, struct upstream_tokens *o
 /* Overwrites and frees the texts. May be called again. */
 void upstream_tokens_free(struct upstream_tokens *tokens);
 
-/* Logs a warning for each token that other users or machines can read. */
+/* Logs a warning for each token that other users or machines can read, and whether a proxy of the
+ * environment is ignored. */
 void upstream_tokens_warn(const struct config *config);
 
 #endif

@@ -9,6 +9,7 @@ import pytest
 
 from clients import Client, write_tokens
 from mock_hub import MockHub
+from pull_through import safetensors
 from server_process import PROGRAM, TOP
 from wire import ask, assert_problem, eventually, get
 
@@ -203,6 +204,49 @@ def test_a_reload_takes_the_upstream_offline_and_changes_its_token(mirror, hub, 
     assert get(server, f"/files/{REPO}/config.json").status in (404, 503)
     assert tally.requests == 0
     assert "right" not in server.log and "wrong" not in server.log
+
+
+def test_every_face_says_why_the_files_of_a_gated_repository_are_missing(mirror, hub):
+    hub.add("acme/gated", {"model.safetensors": safetensors(100_000)}, is_gated=True)
+    server = mirror()
+    (commit,) = hub.repositories["acme/gated"].commits
+    for path in (
+        "/v1/models/acme%2Fgated%2Fmodel",
+        "/v1/models/acme%2Fgated%2Fmodel/export?format=zt",
+        "/files/acme/gated/model.safetensors",
+        f"/acme/gated/resolve/{commit}/model.safetensors",
+    ):
+        assert "restricts access" in assert_problem(get(server, path), 502, "upstream-unavailable")["detail"]
+    answer = get(server, "/s3/models/acme/gated/model.safetensors")
+    assert answer.status == 503 and b"restricts access" in answer.body
+
+
+def test_a_known_model_that_is_not_here_needs_its_upstream(mirror, hub):
+    hub.add("acme/large", {"model.safetensors": safetensors(100_000), "config.json": b"{}"})
+    server = mirror()
+    assert get(server, "/files/acme/large/config.json").status == 200
+    hub.go_away()
+    for path in ("/v1/models/acme%2Flarge%2Fmodel", "/files/acme/large/model.safetensors"):
+        assert "upstream" in assert_problem(get(server, path), 503, "upstream-unavailable")["detail"]
+
+
+def test_a_proxy_of_the_environment_is_ignored_and_named(mirror, hub, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    server = mirror()
+    assert get(server, f"/files/{REPO}/config.json").status == 200
+    assert "upstream up: http_proxy is ignored" in server.log
+
+
+def test_repositories_of_an_unknown_upstream_are_not_served_but_named(mirror, hub):
+    server = mirror()
+    assert get(server, f"/files/{REPO}/config.json").status == 200
+    assert server.stop() == 0
+    server = mirror(url="http://127.0.0.1:9")
+    assert server.wait_for_line(f"not configured are not served (1, for example of {hub.endpoint})")
+    assert shown(server)["repositories"] == 0
+    assert server.stop() == 0
+    assert shown(mirror(offline=True))["repositories"] == 1
 
 
 def test_mirrored_files_in_the_root_are_not_served(mirror, hub, tmp_path):

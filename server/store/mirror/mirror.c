@@ -49,6 +49,19 @@ static void on_wrong(void *context, const struct mirror_place *place)
         mirror_changes_add(&upstream->mirror->changes, path);
 }
 
+/* So the name of the model, and not only the repository, has a reason. */
+static void on_failed(void *context, const struct mirror_place *place, const struct zt_error *error)
+{
+    struct mirror_upstream *upstream = context;
+    char path[MODEL_PATH_SIZE];
+    char model[MODEL_NAME_MAX + 1];
+
+    if (snprintf(path, sizeof(path), "%s/%s", place->file.repository, place->file.path) <
+            (int)sizeof(path) &&
+        model_path_name(path, model))
+        mirror_keep_failure(upstream->mirror, model, error);
+}
+
 static enum zt_status start_remote(struct mirror_upstream *upstream, struct zt_error *error)
 {
     const struct config_upstream *config = upstream->config;
@@ -151,6 +164,7 @@ static enum zt_status open_files(struct mirror_upstream *upstream,
                                                .is_strict = config_flag(&upstream->config->strict),
                                                .on_verified = on_verified,
                                                .on_wrong = on_wrong,
+                                               .on_failed = on_failed,
                                                .context = upstream};
     const struct mirror_prefetch_ops prefetch = {
         .list = list_repository, .open = open_file, .context = upstream};

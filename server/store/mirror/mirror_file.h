@@ -41,6 +41,9 @@ struct mirror_files_options {
      * borrowed. */
     void (*on_verified)(void *context, const struct mirror_place *place);
     void (*on_wrong)(void *context, const struct mirror_place *place);
+    /* Called by any thread that reads: bytes could not be fetched. NULL: no one wants to know. */
+    void (*on_failed)(void *context, const struct mirror_place *place,
+                      const struct zt_error *error);
     void *context;
 };
 

@@ -374,6 +374,8 @@ static void read_repository(struct mirror_index *index, struct record_reader *in
         upstream = upstream_of(index, url);
     if (upstream < index->upstream_count)
         repository = mirror_index_add(index, name, upstream);
+    else if (!in->failed && url != NULL && index->foreign_count++ == 0)
+        snprintf(index->foreign_url, sizeof(index->foreign_url), "%s", url);
     if (repository != NULL && repository->version_count == 0 &&
         !read_versions(index, repository, has_current, count, in))
         forget(index, repository);
@@ -431,8 +433,12 @@ void mirror_index_open(struct mirror_index *index, const char *folder, const cha
     }
     read_folder(index);
     if (index->recency.count > 0)
-        log_write(LOG_LEVEL_INFO, "%zu mirrored repositories are known, with %zu files",
-                  index->recency.count, index->entry_count);
+        log_write(LOG_LEVEL_INFO, "%zu mirrored repositories are known", index->recency.count);
+    if (index->foreign_count > 0)
+        log_write(LOG_LEVEL_WARN,
+                  "%s: repositories of upstreams that are not configured are not served (%zu, for "
+                  "example of %s)",
+                  folder, index->foreign_count, index->foreign_url);
 }
 
 void mirror_index_close(struct mirror_index *index)

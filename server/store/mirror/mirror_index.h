@@ -54,6 +54,9 @@ struct mirror_index {
     int folder;                   /* of the saved repositories; -1: they are not saved */
     const char *const *upstreams; /* their URLs, which name them in files */
     unsigned upstream_count;
+    /* Saved repositories whose upstream is not configured, and the URL of one of them. */
+    size_t foreign_count;
+    char foreign_url[256];
 };
 
 /* Opens the folder and reads the saved repositories. upstreams outlive the index. */

@@ -276,26 +276,24 @@ static void note_failure(const struct question *question, enum zt_status status,
 
 /* --- failures of lookups --- */
 
-static struct mirror_failure *failure_of(struct mirror *mirror, const char *repository)
+static struct mirror_failure *failure_of(struct mirror *mirror, const char *name)
 {
     for (unsigned i = 0; i < MIRROR_FAILURES; i++)
-        if (mirror->failures[i].at_ms != 0 &&
-            strcmp(mirror->failures[i].repository, repository) == 0)
+        if (mirror->failures[i].at_ms != 0 && strcmp(mirror->failures[i].name, name) == 0)
             return &mirror->failures[i];
     return NULL;
 }
 
-void mirror_keep_failure(struct mirror *mirror, const char *repository,
-                         const struct zt_error *error)
+void mirror_keep_failure(struct mirror *mirror, const char *name, const struct zt_error *error)
 {
     struct mirror_failure *failure;
 
     pthread_mutex_lock(&mirror->sought_lock);
-    failure = failure_of(mirror, repository);
+    failure = failure_of(mirror, name);
     if (failure == NULL && error != NULL) {
         failure = &mirror->failures[mirror->next_failure];
         mirror->next_failure = (mirror->next_failure + 1) % MIRROR_FAILURES;
-        snprintf(failure->repository, sizeof(failure->repository), "%s", repository);
+        snprintf(failure->name, sizeof(failure->name), "%s", name);
     }
     if (failure != NULL)
         failure->at_ms = error != NULL ? clock_ms() : 0;
@@ -304,13 +302,13 @@ void mirror_keep_failure(struct mirror *mirror, const char *repository,
     pthread_mutex_unlock(&mirror->sought_lock);
 }
 
-bool mirror_find_failure(struct mirror *mirror, const char *repository, struct zt_error *out_error)
+bool mirror_find_failure(struct mirror *mirror, const char *name, struct zt_error *out_error)
 {
     const struct mirror_failure *failure;
     bool is_recent;
 
     pthread_mutex_lock(&mirror->sought_lock);
-    failure = failure_of(mirror, repository);
+    failure = failure_of(mirror, name);
     is_recent = failure != NULL && clock_ms() - failure->at_ms < MIRROR_FAILURE_MS;
     if (is_recent)
         *out_error = failure->error;

@@ -129,7 +129,15 @@ static bool refuses(struct store *store, const char *path, char out_why[STORE_WH
 static bool explain(struct store *store, struct zt_text path, struct zt_error *out_error)
 {
     struct mirror_name name;
+    char text[MODEL_PATH_SIZE];
+    char model[MODEL_NAME_MAX + 1];
 
+    if (path.length < sizeof(text)) {
+        snprintf(text, sizeof(text), "%.*s", (int)path.length, path.bytes);
+        if (mirror_find_failure(mirror_of(store), model_path_name(text, model) ? model : text,
+                                out_error))
+            return true;
+    }
     for (unsigned parts = 2; parts > 0; parts--)
         if (mirror_name_split(path, parts, &name) &&
             mirror_find_failure(mirror_of(store), name.repository, out_error))

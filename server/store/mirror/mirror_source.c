@@ -35,14 +35,25 @@ static void count_read(const struct zt_source *source, uint64_t length)
     atomic_fetch_add_explicit(&file_of(source)->files->read_bytes, length, memory_order_relaxed);
 }
 
+static void note_read(struct zt_source *source, uint64_t length, enum zt_status status,
+                      const struct zt_error *error)
+{
+    const struct mirror_file *file = file_of(source);
+    const struct mirror_files_options *options = &file->files->options;
+
+    if (status == ZT_OK)
+        count_read(source, length);
+    else if (status == ZT_UNAVAILABLE && error != NULL && options->on_failed != NULL)
+        options->on_failed(options->context, &file->place, error);
+}
+
 static enum zt_status source_read_at(struct zt_source *source, uint64_t offset, void *buffer,
                                      size_t length, struct zt_error *error)
 {
     const enum zt_status status =
         zt_source_read_at(file_of(source)->cached, offset, buffer, length, error);
 
-    if (status == ZT_OK)
-        count_read(source, length);
+    note_read(source, length, status, error);
     return status;
 }
 
@@ -66,8 +77,7 @@ static enum zt_status source_pin(struct zt_source *source, uint64_t offset, uint
     const enum zt_status status =
         zt_source_pin(file_of(source)->cached, offset, length, wait, out_pin, error);
 
-    if (status == ZT_OK)
-        count_read(source, length);
+    note_read(source, length, status, error);
     return status;
 }
 

@@ -30,14 +30,14 @@ struct mirror_upstream {
 /* Names that were looked for by the catalog, as hashes. */
 #define MIRROR_SOUGHT 256u
 
-/* Unknown repositories whose upstream did not answer. */
+/* Unknown repositories, and files of known ones, whose upstream did not answer. */
 #define MIRROR_FAILURES 64u
 /* How long a failure explains why a name is not found. */
 #define MIRROR_FAILURE_MS 10000
 
 struct mirror_failure {
-    char repository[UPSTREAM_REPOSITORY_SIZE];
-    int64_t at_ms; /* 0: none */
+    char name[MODEL_PATH_SIZE]; /* of the repository, or of the file's model */
+    int64_t at_ms;              /* 0: none */
     struct zt_error error;
 };
 
@@ -113,16 +113,15 @@ enum zt_status mirror_find_revision(struct mirror *mirror, const char *repositor
                                     struct zt_text revision, struct mirror_found *out_found,
                                     struct zt_error *error);
 
-/* Returns the latest failure to look up an unknown repository, unless it is old or a later lookup
- * succeeded. */
-bool mirror_find_failure(struct mirror *mirror, const char *repository, struct zt_error *out_error);
+/* Returns the latest failure to look up an unknown repository or to read a model, unless it is old
+ * or a later lookup succeeded. */
+bool mirror_find_failure(struct mirror *mirror, const char *name, struct zt_error *out_error);
 
 /* Asks in the background whether main has moved, if that is due. Never waits. */
 void mirror_recheck(struct mirror *mirror, const char *repository);
 
-/* Keeps or clears the failure of a repository. error: NULL after a success. */
-void mirror_keep_failure(struct mirror *mirror, const char *repository,
-                         const struct zt_error *error);
+/* Keeps or clears the failure of a repository or model. error: NULL after a success. */
+void mirror_keep_failure(struct mirror *mirror, const char *name, const struct zt_error *error);
 
 /* Returns true, and the name of the repository that a model would belong to, if nothing is known of
  * its main branch and an upstream may be asked. Never waits. */
