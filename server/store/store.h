@@ -257,8 +257,8 @@ struct store_revision_ops {
     /* Returns true if bytes of this file were sent within the last hour that turned out to be
      * wrong, so that a client that resumes a download must get all of it. Never waits. */
     bool (*was_wrong)(struct store *store, const char *path, const struct file_identity *identity);
-    /* Returns true if an earlier process sent bytes of this file, which has not been verified yet,
-     * so that a client which continues after them must get all of it. NULL: never. Never waits. */
+    /* Returns true if an earlier process sent bytes of this file, which it had not verified, so
+     * that a client which continues after them must get all of it. NULL: never. Never waits. */
     bool (*may_be_wrong)(struct store *store, const char *path,
                          const struct file_identity *identity);
     /* Returns true if the state of a path, or of a model's name, is unknown because its upstream

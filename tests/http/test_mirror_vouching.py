@@ -5,7 +5,22 @@ import hashlib
 import shutil
 
 from containers import dense, zt1
-from pull_through import MIB, REPO, download, eventually_downloaded, eventually_right, fetch, flip_at, noise, resolve_path, safetensors, v1_path
+from pull_through import (
+    MIB,
+    REPO,
+    begin_reading,
+    download,
+    eventually_downloaded,
+    eventually_right,
+    fetch,
+    flip_at,
+    noise,
+    read_at_least,
+    resolve_path,
+    resumed_download,
+    safetensors,
+    v1_path,
+)
 from wire import ask, eventually, get, segment
 
 FILE = safetensors(3 * MIB, seed=7)
@@ -94,3 +109,20 @@ def test_no_digest_is_computed_of_bytes_that_are_not_verified(upstream, mirror_o
 
     digest = base64.b64encode(hashlib.sha256(right).digest()).decode()
     assert eventually(has_digest).fields["Repr-Digest"] == f"sha-256=:{digest}:"
+
+
+def test_wrong_bytes_of_an_earlier_process_are_not_completed_although_the_file_is_verified_by_now(upstream, mirror_of):
+    """Another client had it verified meanwhile."""
+    large = safetensors(24 * MIB, seed=9)
+    upstream.add(REPO, {"model.safetensors": large})
+    server = mirror_of(upstream.endpoint)
+    flip_at(upstream, 1000)
+    connection, _, _, body = begin_reading(server, TARGET)
+    with connection:
+        have = read_at_least(connection, 10 * MIB, body)[: 10 * MIB]
+        server.wait_for_line("the bytes are dropped")
+    assert server.stop() == 0
+    server = mirror_of.again(server, upstream.endpoint)
+    eventually_downloaded(server, REPO, "model.safetensors", large)
+    assert have != large[: 10 * MIB]
+    assert resumed_download(server, TARGET, len(large), have=have) == large

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cache/cache.h"
 #include "remote/remote.h"
@@ -290,6 +291,7 @@ enum zt_status mirror_open(struct store *inner, const struct mirror_options *opt
     mirror_changes_init(&mirror->changes);
     mirror_turns_init(&mirror->turns);
     mirror->waiters = options->waiters;
+    mirror->opened_ms = clock_ms();
     mirror->search = (struct store_search_ops){
         .report = report, .reconfigure = reconfigure, .interrupt = interrupt};
     mirror->ops.close = mirror_close;

@@ -263,14 +263,19 @@ void mirror_index_agree(struct mirror_index *index, const struct mirror_place *p
                         const struct zt_source *source)
 {
     uint8_t proof[MIRROR_PROOF_BYTES];
+    bool is_verified;
 
     if (mirror_file_is_verified(source) == place->is_verified)
         return;
     /* With the lock: the verdict may come now, and is then marked afterwards. */
     pthread_mutex_lock(&index->lock);
-    mark(index, &place->file, mirror_file_proof(source, proof) ? proof : NULL);
+    is_verified = mirror_file_proof(source, proof);
+    mark(index, &place->file, is_verified ? proof : NULL);
     pthread_mutex_unlock(&index->lock);
-    mirror_index_save_soon(index, place->file.repository);
+    if (is_verified)
+        mirror_index_save_soon(index, place->file.repository);
+    else /* before clients have any of the bytes that will come */
+        mirror_index_save(index, place->file.repository);
 }
 
 /* --- on disk --- */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "store/mirror/mirror_store.h"
 
 static enum zt_status find_revision(struct store *store, const char *repository,
@@ -87,7 +88,11 @@ static bool was_wrong(struct store *store, const char *path, const struct file_i
     return wrong;
 }
 
-/* A process that was killed may have passed on bytes without keeping their checksums. */
+/* How long after the start clients continue what an earlier process has sent them. */
+#define CONTINUED_MS 3600000
+
+/* A process that was killed may have passed on bytes without keeping their checksums, or may have
+ * found out that they are wrong: that the file is verified by now says nothing about them. */
 static bool may_be_wrong(struct store *store, const char *path,
                          const struct file_identity *identity)
 {
@@ -98,7 +103,8 @@ static bool may_be_wrong(struct store *store, const char *path,
 
     if (entry != NULL) {
         pthread_mutex_lock(&mirror->index.lock);
-        may = entry->was_begun_before && !entry->is_verified;
+        may = entry->was_begun_before &&
+              (!entry->is_verified || clock_ms() - mirror->opened_ms < CONTINUED_MS);
         pthread_mutex_unlock(&mirror->index.lock);
     }
     mirror_version_release(target.version);

@@ -49,6 +49,7 @@ struct mirror {
     struct mirror_upstream upstreams[CONFIG_UPSTREAMS_MAX];
     const char *urls[CONFIG_UPSTREAMS_MAX];
     unsigned upstream_count;
+    int64_t opened_ms;
     struct mirror_index index;
     struct mirror_changes changes;
     struct workers *waiters;
