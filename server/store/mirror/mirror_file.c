@@ -218,17 +218,19 @@ bool mirror_file_mark(struct mirror_file *file, uint32_t block)
     return true;
 }
 
-/* Clients may have had the bytes that an earlier process fetched. Returns true if there is any. */
+/* Clients may have had the bytes that an earlier process fetched. If these are all, any block may be
+ * the one that a client lacks. Returns true if there is any. */
 static bool mark_settled(struct mirror_file *file)
 {
-    bool has_any = false;
+    uint32_t count = 0;
 
     for (uint32_t block = 0; block < file->block_count; block++)
         if (cache_is_settled(file->cached, block * CACHE_BLOCK_BYTES)) {
             (void)mirror_file_mark(file, block);
-            has_any = true;
+            count++;
         }
-    return has_any;
+    file->is_withheld = count == file->block_count;
+    return count > 0;
 }
 
 /* With the opening lock. */

@@ -121,7 +121,8 @@ static uint64_t passable(struct mirror_file *file, uint64_t offset, uint64_t len
     assert(length > 0 && end <= file->place.file.size_bytes);
     if (atomic_load(&file->verdict) == MIRROR_VERIFIED || !mirror_has_digest(file))
         return length;
-    if (atomic_load(&file->verdict) == MIRROR_WRONG || atomic_load(&file->files->is_strict))
+    if (atomic_load(&file->verdict) == MIRROR_WRONG || file->is_withheld ||
+        atomic_load(&file->files->is_strict))
         return 0;
     while (at < end) {
         const uint32_t block = (uint32_t)(at / CACHE_BLOCK_BYTES);

@@ -384,11 +384,15 @@ TEST(an_invalidated_range_keeps_its_bytes_until_the_verdict)
     assert_int_equal(first, world.bytes[0] ^ 1);
     assert_int_equal(zt_source_pass(source, 0, 1), 1);
     atomic_store(&world.spoils, false);
+    hold();
     zt_source_invalidate(source, 0, world.size);
     assert_ok(zt_source_read_at(source, 0, &again, 1, NULL));
     assert_int_equal(again, first);
+    /* The rest is fetched although no client asks for it. */
+    AWAIT(atomic_load(&world.held_count) > 0);
+    let_go();
+    AWAIT(atomic_load(&world.wrong) == 1);
     assert_int_equal(read_as_client(source, MIB), ZT_STALE);
-    assert_int_equal(atomic_load(&world.wrong), 1);
     zt_source_close(source);
     stop();
 }
@@ -410,6 +414,36 @@ TEST(bytes_of_an_earlier_process_count_as_passed_on)
     start(false);
     source = open_file();
     assert_int_equal(zt_source_pass(source, 2 * MIB, 2 * MIB), MIB);
+    zt_source_close(source);
+    stop();
+}
+
+/* A client may have had all but any one of them. */
+TEST(a_file_that_an_earlier_process_fetched_whole_is_withheld_until_it_is_verified)
+{
+    uint8_t *buffer = malloc(3 * MIB);
+    struct zt_source *source;
+
+    have_file(3 * MIB, UPSTREAM_SHA256);
+    start(false);
+    /* As if it was killed before the verdict. */
+    mirror_files_interrupt(world.files);
+    source = open_file();
+    assert_ok(zt_source_read_at(source, 0, buffer, 3 * MIB, NULL));
+    free(buffer);
+    AWAIT(mirror_file_bytes_here(source) == 3 * MIB);
+    zt_source_close(source);
+    stop();
+    start(false);
+    mirror_files_interrupt(world.files);
+    source = open_file();
+    assert_int_equal(zt_source_pass(source, 0, 1), 0);
+    zt_source_close(source);
+    stop();
+    start(false);
+    source = open_file();
+    assert_int_equal(read_as_client(source, 0), ZT_OK);
+    assert_int_equal(zt_source_pass(source, 0, 3 * MIB), 3 * MIB);
     zt_source_close(source);
     stop();
 }
