@@ -218,8 +218,8 @@ bool mirror_file_mark(struct mirror_file *file, uint32_t block)
     return true;
 }
 
-/* Clients may have had the bytes that an earlier process fetched. If these are all, any block may be
- * the one that a client lacks. Returns true if there is any. */
+/* Clients may have had the bytes that an earlier process fetched. If these are all, any block may
+ * be the one that a client lacks. Returns true if there is any. */
 static bool mark_settled(struct mirror_file *file)
 {
     uint32_t count = 0;

@@ -99,8 +99,9 @@ static void forget(struct mirror_index *index, struct mirror_repository *reposit
     free(repository);
 }
 
-/* Forgets the repositories that were used least recently, but not this one. */
-static void make_room(struct mirror_index *index, const struct mirror_repository *kept)
+/* Forgets the repositories that were used least recently, and then the older commits of this one:
+ * its current one and the one that was put last stay. */
+static void make_room(struct mirror_index *index, struct mirror_repository *kept)
 {
     struct recency_link *link = index->recency.oldest;
 
@@ -111,6 +112,8 @@ static void make_room(struct mirror_index *index, const struct mirror_repository
         if (oldest != kept && !oldest->is_being_checked)
             forget(index, oldest);
     }
+    while (index->entry_count > MIRROR_ENTRIES_MAX && kept->version_count > 2)
+        drop_version(index, kept, kept->version_count - 1);
 }
 
 struct mirror_version *mirror_repository_current(const struct mirror_repository *repository)
@@ -293,7 +296,8 @@ static void write_repository(const struct mirror_index *index,
     record_write_hash(out, 0);
 }
 
-void mirror_index_save(struct mirror_index *index, const char *name)
+/* With the lock for saving. */
+static void save(struct mirror_index *index, const char *name)
 {
     struct record_writer image = {.limit_bytes = FILE_BYTES_MAX};
     struct mirror_repository *repository;
@@ -302,7 +306,6 @@ void mirror_index_save(struct mirror_index *index, const char *name)
     if (index->folder < 0)
         return;
     file_name(name, saved);
-    pthread_mutex_lock(&index->saving);
     pthread_mutex_lock(&index->lock);
     repository = mirror_index_find(index, zt_text_from(name));
     if (repository != NULL) {
@@ -315,8 +318,40 @@ void mirror_index_save(struct mirror_index *index, const char *name)
     if (repository != NULL && !image.failed &&
         !whole_file_replace(index->folder, saved, image.bytes, image.length))
         log_write(LOG_LEVEL_WARN, "the list of files of %s cannot be saved: %m", name);
-    pthread_mutex_unlock(&index->saving);
     record_writer_free(&image);
+}
+
+void mirror_index_save(struct mirror_index *index, const char *name)
+{
+    pthread_mutex_lock(&index->saving);
+    save(index, name);
+    pthread_mutex_unlock(&index->saving);
+}
+
+/* Notes it, if is_saved also that it is on disk. Returns true if it need not be written. */
+static bool note_begun(struct mirror_index *index, struct mirror_entry *entry, bool is_saved)
+{
+    bool is_done;
+
+    pthread_mutex_lock(&index->lock);
+    entry->is_begun = entry->is_begun || !entry->is_verified;
+    entry->is_begun_saved = entry->is_begun_saved || is_saved;
+    is_done = entry->is_begun_saved || !entry->is_begun;
+    pthread_mutex_unlock(&index->lock);
+    return is_done;
+}
+
+void mirror_index_begin(struct mirror_index *index, const char *name, struct mirror_entry *entry)
+{
+    if (note_begun(index, entry, false))
+        return;
+    /* Another thread may be writing it. */
+    pthread_mutex_lock(&index->saving);
+    if (!note_begun(index, entry, false)) {
+        save(index, name);
+        (void)note_begun(index, entry, true);
+    }
+    pthread_mutex_unlock(&index->saving);
 }
 
 void mirror_index_save_soon(struct mirror_index *index, const char *name)

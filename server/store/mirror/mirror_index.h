@@ -87,8 +87,11 @@ bool mirror_index_has_owner(const struct mirror_index *index, struct zt_text own
 /* Writes the repository to disk, so that it survives the process. Failing is harmless: it will be
  * asked for again. */
 void mirror_index_save(struct mirror_index *index, const char *name);
-/* The same for a flag of a file, which may be lost by a crash. Large repositories are written less
- * often than they change; mirror_index_close writes what is left. */
+/* Notes that clients may have bytes of a file that is not verified, and returns once that is on
+ * disk. */
+void mirror_index_begin(struct mirror_index *index, const char *name, struct mirror_entry *entry);
+/* Does the same as mirror_index_save for a flag of a file, which may be lost by a crash. Large
+ * repositories are written less often than they change; mirror_index_close writes what is left. */
 void mirror_index_save_soon(struct mirror_index *index, const char *name);
 
 /* Notes of all files of a repository with these bytes whether they are verified, and saves that.

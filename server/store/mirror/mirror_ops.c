@@ -170,23 +170,6 @@ static void ask_for(struct mirror *mirror, const struct mirror_target *target,
         mirror_changes_add(&mirror->changes, path);
 }
 
-/* Notes on disk, before any byte is passed on, that clients may have some of a file. The last block
- * is held back, so files of one block do not count. */
-static void note_begun(struct mirror *mirror, const struct mirror_target *target,
-                       struct mirror_entry *entry)
-{
-    bool is_new;
-
-    if (entry->digest_kind == UPSTREAM_NO_DIGEST || entry->size_bytes <= CACHE_BLOCK_BYTES)
-        return;
-    pthread_mutex_lock(&mirror->index.lock);
-    is_new = !entry->is_begun && !entry->is_verified;
-    entry->is_begun = entry->is_begun || is_new;
-    pthread_mutex_unlock(&mirror->index.lock);
-    if (is_new)
-        mirror_index_save(&mirror->index, target->name.repository);
-}
-
 static enum zt_status open_entry(struct mirror *mirror, const struct mirror_target *target,
                                  struct mirror_entry *entry, struct zt_source **out_source,
                                  struct file_identity *out_identity, struct zt_error *error)
@@ -198,7 +181,9 @@ static enum zt_status open_entry(struct mirror *mirror, const struct mirror_targ
     if (status != ZT_OK)
         return status;
     mirror_index_agree(&mirror->index, &place, *out_source);
-    note_begun(mirror, target, entry);
+    /* The last block is held back, so files of one block do not count. */
+    if (entry->digest_kind != UPSTREAM_NO_DIGEST && entry->size_bytes > CACHE_BLOCK_BYTES)
+        mirror_index_begin(&mirror->index, target->name.repository, entry);
     *out_identity = mirror_entry_identity(target->version, entry);
     atomic_fetch_add(mirror_file_is_verified(*out_source) ? &upstream->hits : &upstream->misses, 1);
     return ZT_OK;

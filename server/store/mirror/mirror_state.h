@@ -45,8 +45,7 @@ struct mirror_file {
     uint32_t block_count;
     uint32_t left_count; /* blocks that no client has had */
     uint8_t *had;        /* a bit for each block */
-    bool
-        is_withheld; /* an earlier process had all of it: nothing is passed on before it is verified */
+    bool is_withheld;    /* no block is passed on before the verdict */
     /* Hashing; hasher and hashed_bytes are the job's while it is queued. */
     enum mirror_hashing hashing;
     bool is_poked;   /* look again before parking */

@@ -218,7 +218,7 @@ static bool read_entry(struct record_reader *in, char **at, size_t left, struct 
     memcpy(entry->proof, proof, sizeof(entry->proof));
     entry->is_asked = (flags & FLAG_ASKED) != 0;
     entry->is_verified = (flags & FLAG_VERIFIED) != 0;
-    entry->is_begun = (flags & FLAG_BEGUN) != 0;
+    entry->is_begun = entry->is_begun_saved = (flags & FLAG_BEGUN) != 0;
     entry->was_begun_before = entry->is_begun && !entry->is_verified;
     return true;
 }

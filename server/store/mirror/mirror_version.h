@@ -19,6 +19,7 @@ struct mirror_entry {
     /* The following change, under the lock of the index. */
     bool is_asked;         /* it was opened, or looked up as a model */
     bool is_begun;         /* clients may have had some of its bytes before it was verified */
+    bool is_begun_saved;   /* on disk */
     bool was_begun_before; /* by an earlier process, which neither verified nor kept all of them */
     bool is_verified;
     uint8_t proof[MIRROR_PROOF_BYTES];

@@ -4,6 +4,8 @@
 #include "tests.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "store/mirror/mirror_index.h"
@@ -261,7 +263,61 @@ TEST(repositories_are_forgotten_when_there_are_too_many)
     assert_int_equal(known("acme/last", NULL, NULL), 1);
 }
 
+TEST(commits_of_one_repository_are_forgotten_when_they_have_too_many_files)
+{
+    struct mirror_version *version;
+
+    for (unsigned i = 1; i <= 8; i++) {
+        version = version_of(i, 1, NULL);
+        /* Only counted. */
+        version->count = MIRROR_ENTRIES_MAX / 4;
+        put("acme/huge", version, i != 5);
+    }
+    assert_int_equal(known("acme/huge", NULL, NULL), 8);
+    assert_int_equal(known("acme/huge", "0000000000000000000000000000000000000007", NULL), 7);
+    assert_int_equal(known("acme/huge", "0000000000000000000000000000000000000001", NULL), -1);
+    assert_true(mirrored.entry_count <= MIRROR_ENTRIES_MAX);
+}
+
 /* --- on disk --- */
+
+static struct mirror_entry *begun_entry;
+static atomic_uint begun_count;
+
+static void *begin_in_thread(void *unused)
+{
+    mirror_index_begin(&mirrored, "acme/tiny", begun_entry);
+    atomic_fetch_add(&begun_count, 1);
+    return unused;
+}
+
+TEST(a_file_is_begun_once_that_is_on_disk_for_all_who_open_it)
+{
+    struct mirror_version *version = version_of(7, 5, NULL);
+    pthread_t threads[4];
+    bool is_begun = false;
+
+    begun_entry = &version->entries[0];
+    atomic_store(&begun_count, 0);
+    put("acme/tiny", version, true);
+    /* As if one of them was writing. */
+    pthread_mutex_lock(&mirrored.saving);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, begin_in_thread, NULL), 0);
+    while (!is_begun) {
+        pthread_mutex_lock(&mirrored.lock);
+        is_begun = begun_entry->is_begun;
+        pthread_mutex_unlock(&mirrored.lock);
+    }
+    assert_int_equal(atomic_load(&begun_count), 0);
+    pthread_mutex_unlock(&mirrored.saving);
+    for (unsigned i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    open_again();
+    assert_int_equal(known("acme/tiny", NULL, &version), 7);
+    assert_true(version->entries[0].was_begun_before);
+    mirror_version_release(version);
+}
 
 TEST(repositories_survive_a_restart)
 {
