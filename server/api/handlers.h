@@ -46,6 +46,8 @@ enum outcome metrics_get(struct request *request);
 
 /* upstreams.c: the upstreams, and downloads of their repositories. */
 enum outcome upstreams_list(struct request *request);
+enum outcome repositories_get(struct request *request);
+enum outcome repositories_delete(struct request *request);
 enum outcome prefetch_get(struct request *request);
 enum outcome prefetch_post(struct request *request);
 /* Writes the counters of all upstreams; nothing if there are none. */

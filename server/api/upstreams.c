@@ -1,6 +1,9 @@
-/* GET /v1/upstreams lists the mirrored servers, /v1/upstreams/{upstream}/prefetch downloads whole
- * repositories. Neither waits for an upstream. */
+/* GET /v1/upstreams lists the mirrored servers, /v1/upstreams/{upstream}/repositories lists and
+ * removes what is mirrored, /v1/upstreams/{upstream}/prefetch downloads whole repositories. None of
+ * them waits for an upstream. */
 #include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/handlers.h"
@@ -183,6 +186,23 @@ static bool find_upstream(struct request *request, unsigned *out_index)
     return false;
 }
 
+/* Returns false after replying that a repository does not come from this upstream. */
+static bool comes_from_here(struct request *request, unsigned index, struct zt_text repository)
+{
+    const unsigned source = mirror_upstream_of(request->server->store, repository);
+
+    if (source == index)
+        return true;
+    if (source == UINT_MAX)
+        (void)problem_reply(request, PROBLEM_NOT_FOUND,
+                            "the globs of this upstream do not match the repository");
+    else
+        (void)problem_reply(request, PROBLEM_NOT_FOUND,
+                            "this repository is mirrored from the upstream %s",
+                            request->server->config->upstreams[source].name);
+    return false;
+}
+
 /* Returns false if it has replied. Clients learn nothing about repositories that they may not see,
  * and cannot make the server ask for them. */
 static bool read_prefetch(struct request *request, struct prefetch *prefetch)
@@ -201,12 +221,7 @@ static bool read_prefetch(struct request *request, struct prefetch *prefetch)
     repository = zt_text_from(prefetch->repository);
     if (!authorize_sees_folder(request, repository) && authorize_refuse_model(request, repository))
         return false;
-    if (!mirror_matches(request->server->store, prefetch->index, repository)) {
-        (void)problem_reply(request, PROBLEM_NOT_FOUND,
-                            "the globs of this upstream do not match the repository");
-        return false;
-    }
-    return true;
+    return comes_from_here(request, prefetch->index, repository);
 }
 
 static const char *word_of(enum mirror_prefetch_state state)
@@ -284,6 +299,79 @@ enum outcome prefetch_post(struct request *request)
     if (status != ZT_OK)
         return problem_reply_error(request, &error);
     return report_prefetch(request, &prefetch, 202);
+}
+
+/* --- mirrored repositories --- */
+
+static void write_repository(struct json *json, const struct mirror_repository_report *report)
+{
+    json_object_begin(json);
+    write_text(json, "repository", report->name);
+    write_text(json, "commit", report->commit);
+    if (report->modified_ns != 0) {
+        json_key_string(json, "modified");
+        manifest_write_time(json, report->modified_ns);
+    }
+    if (report->checked_s != 0)
+        write_time(json, "checked", report->checked_s);
+    if (report->is_gone) {
+        json_key_string(json, "gone_upstream");
+        json_raw(json, "true", strlen("true"));
+    }
+    write_number(json, "files", report->file_count);
+    write_number(json, "files_verified", report->verified_count);
+    write_number(json, "bytes", report->size_bytes);
+    write_number(json, "bytes_verified", report->verified_bytes);
+    json_object_end(json);
+}
+
+enum outcome repositories_get(struct request *request)
+{
+    struct mirror_repository_report *list;
+    struct json *json;
+    unsigned index;
+    size_t count;
+    bool pretty;
+
+    if (!find_upstream(request, &index) || !parameter_switch(request, "pretty", &pretty))
+        return OUTCOME_READY;
+    json = json_reply_new(request, pretty);
+    if (json == NULL)
+        return OUTCOME_READY;
+    if (!mirror_repositories(request->server->store, index, &list, &count))
+        return problem_reply_no_memory(request);
+    json_object_begin(json);
+    json_key_string(json, "repositories");
+    json_array_begin(json);
+    for (size_t i = 0; i < count; i++)
+        if (authorize_sees_folder(request, zt_text_from(list[i].name)))
+            write_repository(json, &list[i]);
+    json_array_end(json);
+    json_object_end(json);
+    free(list);
+    return send(request, json, 200);
+}
+
+/* An offline mirror may have the only copy, so clients without a token need a writable server. */
+enum outcome repositories_delete(struct request *request)
+{
+    struct prefetch removed;
+    struct zt_error error;
+    enum zt_status status;
+
+    if (!request->server->config->writable && request->grant == NULL)
+        return problem_reply(request, PROBLEM_READ_ONLY,
+                             "removing a mirrored repository needs a token with the scope write, "
+                             "or a writable server");
+    if (!read_prefetch(request, &removed))
+        return OUTCOME_READY;
+    status = mirror_remove(request->server->store, removed.index, removed.repository, &error);
+    if (status == ZT_NOT_FOUND)
+        return problem_reply_error_as(request, PROBLEM_NOT_FOUND, &error);
+    if (status != ZT_OK)
+        return problem_reply_error(request, &error);
+    request->reply.status = 204;
+    return OUTCOME_READY;
 }
 
 /* --- metrics and readiness --- */

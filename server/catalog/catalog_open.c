@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "catalog/parking.h"
 #include "parts/split_path.h"
+#include "store/store_here.h"
 
 /* How often to try to open a file when no descriptors are left; files of other models are closed
  * between the tries. */
@@ -78,12 +79,16 @@ static struct generation *open_path(struct catalog_content *content, const char 
                                     struct shard_search *search)
 {
     struct split_name name;
+    struct generation *opened = NULL;
 
+    /* A listed file that is gone with its repository is not looked up at an upstream again. */
+    store_here_begin();
     if (!split_path_read(path, &name))
-        return generation_open(content->server, path, search);
-    if (is_withheld(content, path))
-        return NULL;
-    return generation_open_split(content->server, path, &content->index);
+        opened = generation_open(content->server, path, search);
+    else if (!is_withheld(content, path))
+        opened = generation_open_split(content->server, path, &content->index);
+    store_here_end();
+    return opened;
 }
 
 /* Opens the current version of a file. If the listed version is gone, looks the file up again: it

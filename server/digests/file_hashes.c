@@ -16,6 +16,7 @@
 #include "digests/hash_table.h"
 #include "disk/ledger.h"
 #include "store/state_place.h"
+#include "store/store_here.h"
 
 /* File times advance in ticks of the kernel's clock. A file that was written more recently than
  * this may be written again without getting another time. */
@@ -354,7 +355,9 @@ static enum zt_status open_file(struct file_task *file, struct store *store, str
     struct file_identity identity;
     enum zt_status status;
 
+    store_here_begin();
     status = store->ops->open(store, file->path, &file->task.source, &identity, error);
+    store_here_end();
     return status == ZT_OK && !store_identity_equal(&identity, &file->identity) ? fail_stale(error)
                                                                                 : status;
 }

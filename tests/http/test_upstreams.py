@@ -230,6 +230,88 @@ def test_a_known_model_that_is_not_here_needs_its_upstream(mirror, hub):
         assert "upstream" in assert_problem(get(server, path), 503, "upstream-unavailable")["detail"]
 
 
+def repositories(server):
+    return get(server, "/v1/upstreams/up/repositories").json()["repositories"]
+
+
+def test_the_list_of_repositories_says_how_far_and_how_fresh_they_are(mirror, hub):
+    hub.add("acme/large", {"config.json": b"{}", "weights.bin": bytes(3_000_000)})
+    server = mirror()
+    assert repositories(server) == []
+    assert get(server, "/files/acme/large/config.json").status == 200
+    assert prefetch(server, REPO).returncode == 0
+    part, whole = repositories(server)
+    assert (part["repository"], part["files"], part["files_verified"]) == ("acme/large", 2, 1)
+    assert (part["bytes"], part["bytes_verified"]) == (3_000_002, 2)
+    assert (whole["repository"], whole["commit"], whole["bytes_verified"]) == (REPO, hub.repositories[REPO].main.id, SIZE)
+    assert whole["checked"] and whole["modified"]
+    assert_problem(get(server, "/v1/upstreams/down/repositories"), 404, "not-found")
+
+
+def test_prefetching_checks_again_whether_main_has_moved(mirror, hub):
+    server = mirror(revalidate_s=100_000)
+    assert prefetch(server, REPO).returncode == 0
+    moved = hub.add(REPO, {"config.json": b"[]\n"})
+    assert get(server, f"/files/{REPO}/config.json").body == FILES["config.json"]
+    assert prefetch(server, REPO).returncode == 0
+    assert get(server, f"/files/{REPO}/config.json").body == b"[]\n"
+    assert repositories(server)[0]["commit"] == moved
+
+
+def removal(repo=REPO):
+    return f"/v1/upstreams/up/repositories?repository={repo}"
+
+
+def test_a_removed_repository_frees_its_space_but_not_what_others_share(mirror, hub):
+    shared = bytes(range(256)) * 9000
+    hub.add("acme/large", {"model.safetensors": safetensors(4_000_000), "shared.bin": shared})
+    hub.add("acme/other", {"shared.bin": shared})
+    server = mirror("root", {"writable": True})
+    for repo in ("acme/large", "acme/other"):
+        assert prefetch(server, repo).returncode == 0
+    assert get(server, "/v1/models/acme%2Flarge%2Fmodel").status == 200
+    used = shown(server)["cache_used_bytes"]
+    assert ask(server, "DELETE", removal("acme/large")).status == 204
+    assert [one["repository"] for one in repositories(server)] == ["acme/other"]
+    assert eventually(lambda: used - shown(server)["cache_used_bytes"] >= 4_000_000)
+    assert eventually(lambda: get(server, "/v1/models").json()["models"] == [])
+    assert_problem(ask(server, "DELETE", removal("acme/large")), 404, "not-found")
+    hub.go_away()
+    assert get(server, "/files/acme/other/shared.bin").body == shared
+    assert get(server, "/files/acme/large/shared.bin").status == 503
+    assert shown(server)["wrong_files"] == 0 and " error " not in server.log
+    hub.come_back()
+    assert eventually(lambda: get(server, "/v1/models/acme%2Flarge%2Fmodel").status == 200)
+    assert server.stop() == 0
+    assert len(repositories(mirror("root", {"writable": True}))) == 2
+
+
+def test_removing_needs_a_writable_server_or_the_scope_write(mirror, tmp_path):
+    assert_problem(ask(mirror(), "DELETE", removal()), 403, "read-only")
+    reader, writer = Client("reader", "read"), Client("writer", "write", "acme/*")
+    write_tokens(tmp_path / "tokens", reader, writer)
+    server = mirror("other", {"auth": {"tokens": str(tmp_path / "tokens")}})
+    assert writer.get(server, f"/files/{REPO}/config.json").status == 200
+    assert reader.ask(server, "DELETE", removal()).status == 403
+    assert writer.ask(server, "DELETE", removal("team/tiny")).status == 403
+    assert writer.ask(server, "DELETE", removal()).status == 204
+
+
+def test_prefetching_more_than_may_be_kept_fails(mirror, hub):
+    hub.add("acme/huge", {f"{number}.bin": bytes([number]) * (1 << 25) for number in range(3)})
+    result = prefetch(mirror(keep=1 << 26), "acme/huge")
+    assert result.returncode == 1 and "the repository has 100663296 bytes, but only 67108864 may be kept" in result.stderr
+
+
+def test_prefetching_from_another_upstream_than_the_first_that_matches_is_refused(start_server, hub, tmp_path):
+    upstreams = [{"name": "first", "url": hub.endpoint, "match": ["acme/*"]}, {"name": "up", "url": f"{hub.endpoint}/second"}]
+    (tmp_path / "two.json").write_text(json.dumps({"upstreams": upstreams}))
+    (tmp_path / "root").mkdir()
+    server = start_server(tmp_path / "root", "--config", tmp_path / "two.json")
+    refused = assert_problem(ask(server, "POST", prefetch_path()), 404, "not-found")
+    assert refused["detail"] == "this repository is mirrored from the upstream first"
+
+
 def test_a_proxy_of_the_environment_is_ignored_and_named(mirror, hub, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "")

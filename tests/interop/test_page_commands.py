@@ -106,6 +106,8 @@ UNRUN = [
     ("docs/mirror.md", "curl ", "needs the Hub", check_syntax),
     ("docs/mirror.md", "tar ", "needs what the Hub would have sent", check_syntax),
     ("docs/api.md", "curl --fail-with-body -X POST 'http://127.0.0.1:8080/v1/upstreams/", "needs the Hub", check_syntax),
+    ("docs/api.md", "curl --fail-with-body -X DELETE 'http://127.0.0.1:8080/v1/upstreams/", "needs the Hub", check_syntax),
+    ("docs/api.md", "curl --fail-with-body http://127.0.0.1:8080/v1/upstreams/", "needs the Hub", check_syntax),
     ("docs/api.md", "curl --fail-with-body 'http://127.0.0.1:8080/v1/upstreams/", "needs the Hub", check_syntax),
     (None, "docker ", "needs an image, built for minutes (test_image.py)", check_container),
     (None, "apt-get ", "changes the machine; test_debian_package.py installs a package", check_syntax),

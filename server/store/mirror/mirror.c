@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,9 +125,11 @@ static enum zt_status list_repository(void *context, struct mirror_prefetch_list
     struct store_revision found;
     struct mirror_target target;
     char path[MODEL_PATH_SIZE];
-    enum zt_status status = mirror->base.revisions->find(
-        &mirror->base, list->repository, zt_text_from(list->revision), &found, error);
+    enum zt_status status;
 
+    mirror_doubt(mirror, list->repository, zt_text_from(list->revision));
+    status = mirror->base.revisions->find(&mirror->base, list->repository,
+                                          zt_text_from(list->revision), &found, error);
     if (status != ZT_OK)
         return status;
     memcpy(list->commit, found.commit, sizeof(list->commit));
@@ -153,6 +156,16 @@ static enum zt_status open_file(void *context, const char *path, struct zt_sourc
     return store->ops->open(store, path, out_source, &identity, error);
 }
 
+static uint64_t find_room(void *context)
+{
+    struct mirror_upstream *upstream = context;
+    uint64_t used;
+    uint64_t limit;
+
+    cache_room(upstream->cache, &used, &limit);
+    return limit;
+}
+
 /* --- opening --- */
 
 static enum zt_status open_files(struct mirror_upstream *upstream,
@@ -168,7 +181,7 @@ static enum zt_status open_files(struct mirror_upstream *upstream,
                                                .on_failed = on_failed,
                                                .context = upstream};
     const struct mirror_prefetch_ops prefetch = {
-        .list = list_repository, .open = open_file, .context = upstream};
+        .list = list_repository, .open = open_file, .room = find_room, .context = upstream};
     enum zt_status status = mirror_files_new(&files, &upstream->files, error);
 
     if (status != ZT_OK)
@@ -323,12 +336,12 @@ enum zt_status mirror_set_token(struct store *store, unsigned index, const char 
     return upstream_set_token(cast(store)->upstreams[index].upstream, token, error);
 }
 
-bool mirror_matches(const struct store *store, unsigned index, struct zt_text repository)
+unsigned mirror_upstream_of(struct store *store, struct zt_text repository)
 {
-    const struct mirror *mirror = mirror_of_const(store);
+    struct mirror *mirror = cast(store);
+    const unsigned known = mirror_known_upstream(mirror, repository);
 
-    assert(mirror_is(store) && index < mirror->upstream_count);
-    return upstream_matches(mirror->upstreams[index].upstream, repository);
+    return known != UINT_MAX ? known : mirror_matching_upstream(mirror, repository);
 }
 
 static uint64_t count_repositories(struct mirror *mirror, unsigned upstream)

@@ -34,8 +34,8 @@ bool mirror_is(const struct store *store);
 enum zt_status mirror_set_token(struct store *store, unsigned index, const char *token,
                                 struct zt_error *error);
 
-/* Returns true if the upstream's globs match a repository. */
-bool mirror_matches(const struct store *store, unsigned index, struct zt_text repository);
+/* Returns the upstream that a repository comes from or would be looked up in, or UINT_MAX. */
+unsigned mirror_upstream_of(struct store *store, struct zt_text repository);
 
 struct mirror_report {
     struct upstream_report upstream;
@@ -50,6 +50,30 @@ struct mirror_report {
 
 /* Never waits. Any thread. */
 void mirror_report(struct store *store, unsigned index, struct mirror_report *out_report);
+
+/* A mirrored repository, as of the current commit of its main branch. */
+struct mirror_repository_report {
+    char name[UPSTREAM_REPOSITORY_SIZE];
+    char commit[UPSTREAM_COMMIT_SIZE];
+    int64_t modified_ns; /* 0: not stated */
+    int64_t checked_s;   /* when the upstream last confirmed the commit; 0: before the start */
+    bool is_gone;        /* the upstream has it no more */
+    size_t file_count;
+    size_t verified_count; /* all of the file is here, and its digest agrees */
+    uint64_t size_bytes;
+    uint64_t verified_bytes;
+};
+
+/* Describes the repositories of an upstream, sorted by name. The caller frees the array. Returns
+ * false if out of memory. Never waits for an upstream. */
+bool mirror_repositories(struct store *store, unsigned index,
+                         struct mirror_repository_report **out_list, size_t *out_count);
+
+/* Forgets a repository and discards its files, except for bytes that other repositories have too.
+ * Downloads in progress are cut off. The next request asks the upstream again. ZT_NOT_FOUND;
+ * ZT_NO_MEMORY: forgotten, but its files stay until there is no room. May wait for a disk. */
+enum zt_status mirror_remove(struct store *store, unsigned index, const char *repository,
+                             struct zt_error *error);
 
 /* The prefetches of one upstream; they live as long as the store. */
 struct mirror_prefetches *mirror_prefetches_of(struct store *store, unsigned index);

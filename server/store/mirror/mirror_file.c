@@ -310,6 +310,17 @@ enum zt_status mirror_file_acquire(struct mirror_files *files, const struct mirr
     return status;
 }
 
+void mirror_file_drop(struct mirror_files *files, const struct mirror_place *place)
+{
+    struct mirror_file *file;
+    struct zt_error error;
+
+    if (mirror_file_acquire(files, place, &file, &error) != ZT_OK)
+        return;
+    mirror_verify_drop(file);
+    mirror_file_release(file);
+}
+
 bool mirror_file_was_wrong(struct mirror_files *files, const struct mirror_place *place)
 {
     const int64_t since_ms = clock_ms() - REMEMBERED_MS;

@@ -86,6 +86,10 @@ uint64_t mirror_file_bytes_here(const struct zt_source *source);
  * here), or cannot be: ZT_STALE, ZT_UNAVAILABLE. Never waits. */
 void mirror_file_bring(struct zt_source *source, struct zt_source_waiter *waiter);
 
+/* Discards what is here of a file. Its sources fail with ZT_STALE; the next open begins again. May
+ * wait for a disk. */
+void mirror_file_drop(struct mirror_files *files, const struct mirror_place *place);
+
 /* Returns true if bytes of this file were passed on in the last hour that turned out to be wrong:
  * a client that resumes a download must get the whole file. */
 bool mirror_file_was_wrong(struct mirror_files *files, const struct mirror_place *place);

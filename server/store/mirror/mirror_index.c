@@ -209,6 +209,9 @@ bool mirror_index_list(struct mirror_index *index, struct mirror_current **out_l
         if (!repository->has_current)
             continue;
         memcpy(list[count].name, repository->name, sizeof(list[count].name));
+        list[count].upstream = repository->upstream;
+        list[count].checked_s = repository->checked_s;
+        list[count].is_gone_upstream = repository->is_gone_upstream;
         list[count++].version = mirror_version_hold(repository->versions[0]);
     }
     pthread_mutex_unlock(&index->lock);
@@ -352,6 +355,26 @@ void mirror_index_begin(struct mirror_index *index, const char *name, struct mir
         (void)note_begun(index, entry, true);
     }
     pthread_mutex_unlock(&index->saving);
+}
+
+bool mirror_index_remove(struct mirror_index *index, const char *name,
+                         struct mirror_version *out_versions[MIRROR_VERSIONS_MAX],
+                         unsigned *out_count)
+{
+    struct mirror_repository *repository;
+
+    /* A save in progress would bring the file back. */
+    pthread_mutex_lock(&index->saving);
+    pthread_mutex_lock(&index->lock);
+    repository = mirror_index_find(index, zt_text_from(name));
+    *out_count = repository != NULL ? repository->version_count : 0;
+    for (unsigned i = 0; i < *out_count; i++)
+        out_versions[i] = mirror_version_hold(repository->versions[i]);
+    if (repository != NULL)
+        forget(index, repository);
+    pthread_mutex_unlock(&index->lock);
+    pthread_mutex_unlock(&index->saving);
+    return repository != NULL;
 }
 
 void mirror_index_save_soon(struct mirror_index *index, const char *name)

@@ -36,6 +36,7 @@ struct mirror_repository {
     unsigned version_count;
     bool has_current;          /* false: only other commits were asked for */
     int64_t believed_until_ms; /* how long the current commit counts as current */
+    int64_t checked_s;         /* when the upstream last named it; 0: before the start */
     bool is_being_checked;     /* a thread asks the upstream what is current */
     bool is_gone_upstream;     /* the upstream has it no more */
     struct mirror_branch branches[MIRROR_BRANCHES_MAX];
@@ -94,6 +95,12 @@ void mirror_index_begin(struct mirror_index *index, const char *name, struct mir
  * repositories are written less often than they change; mirror_index_close writes what is left. */
 void mirror_index_save_soon(struct mirror_index *index, const char *name);
 
+/* Forgets a repository, on disk too. The caller releases the versions. Returns false if there is no
+ * such repository. */
+bool mirror_index_remove(struct mirror_index *index, const char *name,
+                         struct mirror_version *out_versions[MIRROR_VERSIONS_MAX],
+                         unsigned *out_count);
+
 /* Notes of all files of a repository with these bytes whether they are verified, and saves that.
  * proof: NULL if they are not. */
 void mirror_index_mark(struct mirror_index *index, const struct mirror_place *place,
@@ -108,6 +115,9 @@ void mirror_index_agree(struct mirror_index *index, const struct mirror_place *p
  * Returns false if out of memory. */
 struct mirror_current {
     char name[UPSTREAM_REPOSITORY_SIZE];
+    unsigned upstream;
+    int64_t checked_s;
+    bool is_gone_upstream;
     struct mirror_version *version;
 };
 bool mirror_index_list(struct mirror_index *index, struct mirror_current **out_list,

@@ -124,8 +124,7 @@ struct question {
     struct zt_text revision;
 };
 
-/* Tells the catalog about the files that it follows, or has to follow. */
-static void note_changes(struct mirror *mirror, const char *repository,
+void mirror_note_changes(struct mirror *mirror, const char *repository,
                          const struct mirror_version *version)
 {
     char path[MODEL_PATH_SIZE];
@@ -160,8 +159,8 @@ static struct mirror_version *take(const struct question *question,
     version = mirror_repository_version(repository, zt_text_from(listing->commit));
     assert(version != NULL);
     if (is_main(question->revision) && before != version) {
-        note_changes(question->mirror, repository->name, before);
-        note_changes(question->mirror, repository->name, version);
+        mirror_note_changes(question->mirror, repository->name, before);
+        mirror_note_changes(question->mirror, repository->name, version);
     }
     mirror_version_release(before);
     return mirror_version_hold(version);
@@ -177,10 +176,26 @@ static void believe(const struct question *question, const char *commit)
     if (repository == NULL)
         return;
     repository->is_gone_upstream = false;
-    if (is_main(question->revision))
+    if (is_main(question->revision)) {
         repository->believed_until_ms = until_ms;
-    else if (!is_commit(question->revision))
+        repository->checked_s = clock_wall_ns() / CLOCK_NS_PER_S;
+    } else if (!is_commit(question->revision))
         keep_branch(repository, question->revision, commit, until_ms);
+}
+
+void mirror_doubt(struct mirror *mirror, const char *name, struct zt_text revision)
+{
+    struct mirror_repository *repository;
+    struct mirror_branch *branch;
+
+    pthread_mutex_lock(&mirror->index.lock);
+    repository = mirror_index_find(&mirror->index, zt_text_from(name));
+    branch = repository != NULL ? find_branch(repository, revision) : NULL;
+    if (repository != NULL && is_main(revision))
+        repository->believed_until_ms = 0;
+    if (branch != NULL)
+        branch->believed_until_ms = 0;
+    pthread_mutex_unlock(&mirror->index.lock);
 }
 
 /* Makes a commit that is known the answer. Returns a reference, or NULL if it is not known. */
@@ -202,9 +217,9 @@ static struct mirror_version *use_known(const struct question *question, const c
         has_moved = is_main(question->revision) && before != version;
         if (has_moved) {
             mirror_version_hold(version);
-            note_changes(question->mirror, repository->name, before);
+            mirror_note_changes(question->mirror, repository->name, before);
             mirror_index_put(index, repository, version, true);
-            note_changes(question->mirror, repository->name, version);
+            mirror_note_changes(question->mirror, repository->name, version);
         }
         believe(question, commit);
     }
@@ -485,7 +500,7 @@ unsigned mirror_known_upstream(struct mirror *mirror, struct zt_text name)
     return number;
 }
 
-static unsigned matching_upstream(const struct mirror *mirror, struct zt_text name)
+unsigned mirror_matching_upstream(const struct mirror *mirror, struct zt_text name)
 {
     for (unsigned i = 0; i < mirror->upstream_count; i++)
         if (upstream_matches(mirror->upstreams[i].upstream, name))
@@ -503,7 +518,7 @@ static enum zt_status choose_upstream(struct mirror *mirror, const char *reposit
     *out_number = mirror_known_upstream(mirror, name);
     if (*out_number != UINT_MAX)
         return ZT_OK;
-    *out_number = store_here_only() ? UINT_MAX : matching_upstream(mirror, name);
+    *out_number = store_here_only() ? UINT_MAX : mirror_matching_upstream(mirror, name);
     if (*out_number == UINT_MAX || !mirror_repository_is_valid(name))
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "no upstream has %s", repository);
     status = look_inside(mirror, repository, error);

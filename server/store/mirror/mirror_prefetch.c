@@ -4,6 +4,7 @@
 #include "store/mirror/mirror_prefetch.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -124,6 +125,20 @@ static void fail(struct prefetch *prefetch, const struct zt_error *error)
     strncpy(report->error, error->message, sizeof(report->error) - 1);
 }
 
+/* Files that are evicted while the others are fetched would make the result useless. */
+static enum zt_status check_room(const struct prefetch *prefetch, struct zt_error *error)
+{
+    const struct mirror_prefetch_ops *ops = &prefetch->all->ops;
+    const uint64_t room = ops->room != NULL ? ops->room(ops->context) : UINT64_MAX;
+
+    if (prefetch->report.size_bytes <= room)
+        return ZT_OK;
+    return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                   "the repository has %" PRIu64 " bytes, but only %" PRIu64
+                   " may be kept: raise keep, or free disk space",
+                   prefetch->report.size_bytes, room);
+}
+
 static void list_files(struct prefetch *prefetch)
 {
     const struct mirror_prefetch_ops *ops = &prefetch->all->ops;
@@ -138,6 +153,8 @@ static void list_files(struct prefetch *prefetch)
     status = ops->list(ops->context, &list, &error);
     if (status == ZT_OK && prefetch->count < prefetch->report.file_count)
         status = zt_fail_memory(&error, "a list of files");
+    if (status == ZT_OK)
+        status = check_room(prefetch, &error);
     pthread_mutex_lock(&prefetch->all->lock);
     memcpy(prefetch->report.commit, list.commit, sizeof(list.commit));
     prefetch->report.state = MIRROR_PREFETCH_FETCHING;

@@ -53,6 +53,8 @@ struct mirror_prefetch_ops {
     enum zt_status (*open)(void *context, const char *path, struct zt_source **out_source,
                            struct zt_error *error);
     void *context;
+    /* Returns how many bytes may be kept. NULL: any number. */
+    uint64_t (*room)(void *context);
     /* Returns the source of mirror_file.h that an opened one reads from; NULL: the file is
      * local. NULL as the function: open returns such sources itself, or local ones. */
     struct zt_source *(*mirrored)(struct zt_source *source);

@@ -97,6 +97,9 @@ void mirror_verify_await(struct mirror_file *file, struct zt_source_waiter *wait
  * or its digest disagrees. */
 void mirror_verify_wrong(struct mirror_file *file, const char *why);
 
+/* Without the lock. The same for a file whose repository is removed: no byte was wrong. */
+void mirror_verify_drop(struct mirror_file *file);
+
 /* Without the lock: wakes all waiters of a list, with an error or, if it is NULL, without. */
 void mirror_wake(struct zt_source_waiter *waiter, const struct zt_error *error);
 void mirror_wake_failed(struct zt_source_waiter *waiter, enum zt_status status, const char *why);

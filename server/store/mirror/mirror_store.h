@@ -131,6 +131,15 @@ bool mirror_unknown_repository(struct mirror *mirror, struct zt_text model,
 
 /* Returns the number of the upstream of a known repository, or UINT_MAX. */
 unsigned mirror_known_upstream(struct mirror *mirror, struct zt_text name);
+/* Returns the number of the first upstream whose globs match, or UINT_MAX. */
+unsigned mirror_matching_upstream(const struct mirror *mirror, struct zt_text name);
+
+/* The next request for this branch asks the upstream again. */
+void mirror_doubt(struct mirror *mirror, const char *repository, struct zt_text revision);
+
+/* Reports to the catalog the files of a version that it follows. Accepts NULL. */
+void mirror_note_changes(struct mirror *mirror, const char *repository,
+                         const struct mirror_version *version);
 
 /* Describes a file of a target; borrows its texts. */
 struct mirror_place mirror_place_of(struct mirror *mirror, const struct mirror_target *target,

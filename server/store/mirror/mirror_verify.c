@@ -98,6 +98,20 @@ void mirror_verify_wrong(struct mirror_file *file, const char *why)
     mirror_wake_failed(waiters, ZT_STALE, why);
 }
 
+void mirror_verify_drop(struct mirror_file *file)
+{
+    struct mirror_files *files = file->files;
+    struct zt_source_waiter *waiters;
+
+    pthread_mutex_lock(&files->lock);
+    if (atomic_exchange(&file->verdict, MIRROR_WRONG) != MIRROR_WRONG)
+        mirror_file_unlist(file);
+    waiters = take_waiters(file);
+    pthread_mutex_unlock(&files->lock);
+    cache_lose(file->cached);
+    mirror_wake_failed(waiters, ZT_STALE, "the repository was removed");
+}
+
 static void verified(struct mirror_file *file, const uint8_t proof[MIRROR_PROOF_BYTES])
 {
     struct mirror_files *files = file->files;

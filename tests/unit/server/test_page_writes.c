@@ -27,6 +27,7 @@ static const char *const reads[] = {
     "/v1/resumable/{id}",
     "/v1/blobs/sha256/{hex}",
     "/v1/upstreams",
+    "/v1/upstreams/{upstream}/repositories",
     "/v1/upstreams/{upstream}/prefetch",
     "/files/{path...}",
     "/files",
