@@ -35,83 +35,6 @@ static void count_read(const struct zt_source *source, uint64_t length)
     atomic_fetch_add_explicit(&file_of(source)->files->read_bytes, length, memory_order_relaxed);
 }
 
-static void note_read(struct zt_source *source, uint64_t length, enum zt_status status,
-                      const struct zt_error *error)
-{
-    const struct mirror_file *file = file_of(source);
-    const struct mirror_files_options *options = &file->files->options;
-
-    if (status == ZT_OK)
-        count_read(source, length);
-    else if (status == ZT_UNAVAILABLE && error != NULL && options->on_failed != NULL)
-        options->on_failed(options->context, &file->place, error);
-}
-
-static enum zt_status source_read_at(struct zt_source *source, uint64_t offset, void *buffer,
-                                     size_t length, struct zt_error *error)
-{
-    const enum zt_status status =
-        zt_source_read_at(file_of(source)->cached, offset, buffer, length, error);
-
-    note_read(source, length, status, error);
-    return status;
-}
-
-static const uint8_t *source_map(struct zt_source *source)
-{
-    (void)source;
-    return NULL;
-}
-
-static void source_close(struct zt_source *source)
-{
-    struct mirror_file *file = file_of(source);
-
-    free(source);
-    mirror_file_release(file);
-}
-
-static enum zt_status source_pin(struct zt_source *source, uint64_t offset, uint64_t length,
-                                 bool wait, struct zt_pin *out_pin, struct zt_error *error)
-{
-    const enum zt_status status =
-        zt_source_pin(file_of(source)->cached, offset, length, wait, out_pin, error);
-
-    note_read(source, length, status, error);
-    return status;
-}
-
-static void source_advise(struct zt_source *source, uint64_t offset, uint64_t length)
-{
-    zt_source_advise(file_of(source)->cached, offset, length);
-}
-
-/* A reader finds the bytes wrong. Clients may have had them already, so they must not be replaced
- * by other bytes: only the digest of the whole file decides, for which all of it is fetched. The
- * local copy is compared with its checksums again, because a disk may have damaged it. */
-static void source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
-{
-    struct mirror_file *file = file_of(source);
-
-    cache_recheck(file->cached, offset, length);
-    pthread_mutex_lock(&file->files->lock);
-    file->is_doubted = mirror_has_digest(file) && atomic_load(&file->verdict) == MIRROR_UNKNOWN;
-    pthread_mutex_unlock(&file->files->lock);
-    mirror_file_continue(source);
-}
-
-void mirror_file_continue(const struct zt_source *source)
-{
-    struct mirror_file *file = file_of(source);
-
-    if (atomic_load(&file->verdict) != MIRROR_UNKNOWN)
-        return;
-    pthread_mutex_lock(&file->files->lock);
-    if (file->is_doubted)
-        mirror_verify_poke(file);
-    pthread_mutex_unlock(&file->files->lock);
-}
-
 /* With the lock. How many bytes may be passed on; marks them if wanted. */
 static uint64_t passable(struct mirror_file *file, uint64_t offset, uint64_t length, bool marks)
 {
@@ -146,6 +69,86 @@ static uint64_t source_pass(struct zt_source *source, uint64_t offset, uint64_t 
     passed = passable(file, offset, length, true);
     pthread_mutex_unlock(&file->files->lock);
     return passed;
+}
+
+/* The server has read bytes, perhaps to make others of them, so clients may have what they say. */
+static void note_read(struct zt_source *source, uint64_t offset, uint64_t length,
+                      enum zt_status status, const struct zt_error *error)
+{
+    struct mirror_file *file = file_of(source);
+    const struct mirror_files_options *options = &file->files->options;
+
+    if (status == ZT_OK) {
+        count_read(source, length);
+        if (length > 0)
+            (void)source_pass(source, offset, length);
+    } else if (status == ZT_UNAVAILABLE && error != NULL && options->on_failed != NULL)
+        options->on_failed(options->context, &file->place, error);
+}
+
+static enum zt_status source_read_at(struct zt_source *source, uint64_t offset, void *buffer,
+                                     size_t length, struct zt_error *error)
+{
+    const enum zt_status status =
+        zt_source_read_at(file_of(source)->cached, offset, buffer, length, error);
+
+    note_read(source, offset, length, status, error);
+    return status;
+}
+
+static const uint8_t *source_map(struct zt_source *source)
+{
+    (void)source;
+    return NULL;
+}
+
+static void source_close(struct zt_source *source)
+{
+    struct mirror_file *file = file_of(source);
+
+    free(source);
+    mirror_file_release(file);
+}
+
+static enum zt_status source_pin(struct zt_source *source, uint64_t offset, uint64_t length,
+                                 bool wait, struct zt_pin *out_pin, struct zt_error *error)
+{
+    const enum zt_status status =
+        zt_source_pin(file_of(source)->cached, offset, length, wait, out_pin, error);
+
+    note_read(source, offset, length, status, error);
+    return status;
+}
+
+static void source_advise(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    zt_source_advise(file_of(source)->cached, offset, length);
+}
+
+/* A reader finds the bytes wrong. Clients may have had them already, so they must not be replaced
+ * by other bytes: only the digest of the whole file decides, for which all of it is fetched. The
+ * local copy is compared with its checksums again, because a disk may have damaged it. */
+static void source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    struct mirror_file *file = file_of(source);
+
+    cache_recheck(file->cached, offset, length);
+    pthread_mutex_lock(&file->files->lock);
+    file->is_doubted = mirror_has_digest(file) && atomic_load(&file->verdict) == MIRROR_UNKNOWN;
+    pthread_mutex_unlock(&file->files->lock);
+    mirror_file_continue(source);
+}
+
+void mirror_file_continue(const struct zt_source *source)
+{
+    struct mirror_file *file = file_of(source);
+
+    if (atomic_load(&file->verdict) != MIRROR_UNKNOWN)
+        return;
+    pthread_mutex_lock(&file->files->lock);
+    if (file->is_doubted)
+        mirror_verify_poke(file);
+    pthread_mutex_unlock(&file->files->lock);
 }
 
 /* Waits for the whole file. */

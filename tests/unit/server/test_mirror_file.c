@@ -418,6 +418,22 @@ TEST(bytes_of_an_earlier_process_count_as_passed_on)
     stop();
 }
 
+/* A header that the server reads is in its answers, and in what it exports. */
+TEST(bytes_that_the_server_reads_count_as_passed_on)
+{
+    struct zt_source *source;
+    uint8_t byte;
+
+    have_file(3 * MIB, UPSTREAM_SHA256);
+    start(false);
+    mirror_files_interrupt(world.files);
+    source = open_file();
+    assert_ok(zt_source_read_at(source, 0, &byte, 1, NULL));
+    assert_int_equal(zt_source_pass(source, MIB, 2 * MIB), MIB);
+    zt_source_close(source);
+    stop();
+}
+
 /* A client may have had all but any one of them. */
 TEST(a_file_that_an_earlier_process_fetched_whole_is_withheld_until_it_is_verified)
 {
