@@ -62,8 +62,9 @@ bool model_resolve(struct request *request, enum outcome *out_outcome)
         *out_outcome = OUTCOME_WAITING;
         return false;
     case CATALOG_NOT_FOUND:
-        problem_reply(request, PROBLEM_MODEL_NOT_FOUND, "there is no model named %.*s", shown(name),
-                      name.bytes);
+        problem_reply(request, PROBLEM_MODEL_NOT_FOUND, "there is no model named %.*s%s",
+                      shown(name), name.bytes,
+                      store_mirrors(request->server->store) ? ", here or upstream" : "");
         return false;
     case CATALOG_UNAVAILABLE:
         problem_reply_unavailable(request, name);

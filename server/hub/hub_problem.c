@@ -1,6 +1,8 @@
 /* The three kinds of 404 that clients distinguish. */
 #include "hub/hub_problem.h"
 
+#include "store/store.h"
+
 static enum outcome reply_absent(struct request *request, const char *code, const char *detail)
 {
     problem_reply(request, PROBLEM_NOT_FOUND, "%s", detail);
@@ -10,7 +12,11 @@ static enum outcome reply_absent(struct request *request, const char *code, cons
 
 enum outcome hub_reply_no_repo(struct request *request)
 {
-    return reply_absent(request, "RepoNotFound", "Repository not found");
+    return reply_absent(request, "RepoNotFound",
+                        store_mirrors(request->server->store)
+                            ? "Repository not found, here or upstream; private repositories of an "
+                              "upstream need its token_file"
+                            : "Repository not found");
 }
 
 enum outcome hub_reply_no_revision(struct request *request)

@@ -330,6 +330,12 @@ static inline bool store_explains(struct store *store, struct zt_text name)
            store->revisions->explain(store, name, &ignored);
 }
 
+/* Returns true if the store adds repositories of upstreams. */
+static inline bool store_mirrors(const struct store *store)
+{
+    return store != NULL && store->inner != NULL;
+}
+
 /* The folder or bucket itself, below any mirror. */
 static inline struct store *store_innermost(struct store *store)
 {

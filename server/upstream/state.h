@@ -27,6 +27,7 @@ struct upstream {
     struct kept_addresses *kept;
     atomic_bool is_offline;
     atomic_bool is_stopped;
+    atomic_bool is_token_refused; /* logged once */
     atomic_bool is_away;
     atomic_bool was_reached;
     atomic_uint unanswered;      /* requests in a row without an answer */

@@ -257,6 +257,21 @@ static void note_outermost(struct upstream *upstream, enum reach reach)
         continue;
 }
 
+/* Hubs answer 403 if a valid token lacks access. */
+static void note_token(struct upstream *upstream, unsigned status)
+{
+    bool is_refused;
+
+    if (status == 0)
+        return;
+    pthread_mutex_lock(&upstream->lock);
+    is_refused = status == 401 && upstream->token[0] != '\0';
+    pthread_mutex_unlock(&upstream->lock);
+    if (atomic_exchange(&upstream->is_token_refused, is_refused) != is_refused && is_refused)
+        log_write(LOG_LEVEL_WARN, "the upstream \"%s\" refuses the token of token_file (401)",
+                  upstream->name);
+}
+
 void upstream_note(struct upstream *upstream, const struct remote_exchange *exchange, bool is_own)
 {
     const enum remote_failure failure =
@@ -267,6 +282,7 @@ void upstream_note(struct upstream *upstream, const struct remote_exchange *exch
         atomic_fetch_add(&upstream->failures, 1);
     if (!is_own || failure == REMOTE_FAILURE_STOPPED)
         return;
+    note_token(upstream, exchange->head.status);
     if (failure == REMOTE_FAILURE_NONE)
         note_outermost(upstream, exchange->reached);
     if (failure == REMOTE_FAILURE_NONE || failure == REMOTE_FAILURE_BUSY ||

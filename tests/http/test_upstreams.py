@@ -194,6 +194,7 @@ def test_a_reload_takes_the_upstream_offline_and_changes_its_token(mirror, hub, 
     token.chmod(0o600)
     server = mirror(token_file=str(token))
     assert get(server, "/files/acme/private/a.json").status in (404, 502, 503)
+    assert server.wait_for_line('the upstream "up" refuses the token of token_file (401)')
     token.write_text("right\n")
     server.signal(signal.SIGHUP)
     assert eventually(lambda: get(server, "/files/acme/private/a.json").status == 200)
@@ -310,6 +311,13 @@ def test_prefetching_from_another_upstream_than_the_first_that_matches_is_refuse
     server = start_server(tmp_path / "root", "--config", tmp_path / "two.json")
     refused = assert_problem(ask(server, "POST", prefetch_path()), 404, "not-found")
     assert refused["detail"] == "this repository is mirrored from the upstream first"
+
+
+def test_a_name_that_no_upstream_has_is_reported_so(mirror):
+    server = mirror()
+    missing = assert_problem(get(server, "/v1/models/acme%2Fnone%2Fmodel"), 404, "model-not-found")
+    assert missing["detail"] == "there is no model named acme/none/model, here or upstream"
+    assert "here or upstream" in assert_problem(get(server, "/api/models/acme/none"), 404, "not-found")["detail"]
 
 
 def test_a_proxy_of_the_environment_is_ignored_and_named(mirror, hub, monkeypatch):

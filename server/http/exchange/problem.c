@@ -381,7 +381,7 @@ enum outcome problem_reply_unavailable(struct request *request, struct zt_text p
     if (store != NULL && store->revisions != NULL && store->revisions->explain != NULL &&
         store->revisions->explain(store, path, &error))
         return problem_reply_error(request, &error);
-    if (store != NULL && store->inner != NULL && !store_may_wait(store->inner))
+    if (store_mirrors(store) && !store_may_wait(store->inner))
         return problem_reply(request, PROBLEM_UPSTREAM_UNAVAILABLE,
                              "the upstream does not answer; only files that are complete here are "
                              "served");
