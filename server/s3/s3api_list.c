@@ -353,6 +353,18 @@ static enum outcome reply_failure(struct request *request, const struct list *li
     }
 }
 
+/* Returns the prefix to look up. In a folder that the client may not see it sees no key, and no
+ * upstream may be asked for it: not even whether it exists. */
+static struct zt_text find_prefix(const struct request *request, struct zt_text prefix)
+{
+    static const struct zt_text of_no_key = {"//", 2};
+    const char *slash = prefix.length > 0 ? memrchr(prefix.bytes, '/', prefix.length) : NULL;
+    const struct zt_text folder = {prefix.bytes,
+                                   slash != NULL ? (size_t)(slash - prefix.bytes) : 0};
+
+    return folder.length == 0 || authorize_sees_folder(request, folder) ? prefix : of_no_key;
+}
+
 /* Returns NULL if it has replied. */
 static struct list *begin(struct request *request)
 {
@@ -370,7 +382,7 @@ static struct list *begin(struct request *request)
     list->xml = s3api_xml_new(request);
     if (list->xml == NULL || !read_query(request, list))
         return NULL;
-    s3api_key_lookup_begin(request->server, list->query.prefix,
+    s3api_key_lookup_begin(request->server, find_prefix(request, list->query.prefix),
                            zt_text_is(list->query.delimiter, "/"), list->query.after.length > 0,
                            &list->lookup);
     request_hold(request, list, release);

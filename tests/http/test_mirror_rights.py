@@ -26,6 +26,9 @@ READS = [
     ("model", lambda repo: v1_path(repo, "model.safetensors")),
     ("s3", lambda repo: f"/s3/models/{repo}/config.json"),
     ("list", lambda repo: f"/files/{repo}/"),
+    ("s3 list", lambda repo: f"/s3/models?list-type=2&prefix={repo}/"),
+    ("s3 level", lambda repo: f"/s3/models?list-type=2&delimiter=/&prefix={repo}/"),
+    ("s3 beginning", lambda repo: f"/s3/models?list-type=2&prefix={repo}"),
 ]
 
 
@@ -47,13 +50,18 @@ def guarded(shared_upstream, share_mirror_of, reader, everybody, tmp_path_factor
     return share_mirror_of(shared_upstream.endpoint, arguments=["--tokens", tokens])
 
 
+def shows_nothing(kind, answer):
+    """A list of keys is empty instead."""
+    return answer.status in (401, 403, 404) or (kind.startswith("s3 ") and answer.status == 200 and b"<Key>" not in answer.body)
+
+
 @pytest.mark.parametrize("number", range(len(READS)), ids=[name for name, _ in READS])
 def test_a_client_cannot_make_the_server_ask_for_a_repository_that_it_may_not_see(guarded, shared_upstream, reader, number):
     """The answer is the same whether upstream has the repository or not."""
-    _, read = READS[number]
+    kind, read = READS[number]
     counted = shared_upstream.counting()
     answers = [reader.get(guarded, read(f"secret/{name}{number}")) for name in ("other", "none")]
-    assert answers[0].status == answers[1].status and answers[0].status in (401, 403, 404), answers
+    assert answers[0].status == answers[1].status and all(shows_nothing(kind, answer) for answer in answers), answers
     assert counted.requests == 0, counted
     assert get(guarded, read("secret/model")).status in (401, 403)
     assert counted.requests == 0, counted
@@ -62,8 +70,8 @@ def test_a_client_cannot_make_the_server_ask_for_a_repository_that_it_may_not_se
 def test_what_others_fetched_is_hidden_from_it(guarded, reader, everybody):
     assert everybody.get(guarded, files_path("secret/model", "config.json")).status == 200
     assert everybody.get(guarded, v1_path("secret/model", "model.safetensors")).status == 200
-    for _, read in READS:
-        assert reader.get(guarded, read("secret/model")).status in (403, 404)
+    for kind, read in READS:
+        assert shows_nothing(kind, reader.get(guarded, read("secret/model")))
     assert not any("secret" in one["name"] for one in reader.get(guarded, "/v1/models").json()["models"])
     assert not any("secret" in one["id"] for one in reader.get(guarded, "/api/models").json())
 
