@@ -4,7 +4,10 @@
  *     address kept ──► bytes ──► done
  *          │ it does not work any more
  *          ▼
- *     the upstream ──► redirect ──► … ──► bytes ──► done */
+ *     the upstream ──► redirect ──► … ──► bytes ──► done
+ *
+ * While one fetch asks the upstream where a file is, others for the same file wait for its
+ * answer. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,19 +40,88 @@ struct file_fetch {
     enum verdict verdict;        /* of a header with a 2xx */
     bool is_kept;                /* the address is one that was kept */
     bool has_begun_again;
+    /* Under the upstream's lock. */
+    bool is_asking;            /* in upstream->asking */
+    struct file_fetch *next;   /* in upstream->asking, or in joined of another one */
+    struct file_fetch *joined; /* these wait for the answer to this one */
     char texts[];
 };
 
+/* --- asking once --- */
+
+static bool is_same_place(const struct upstream_place *a, const struct upstream_place *b)
+{
+    return strcmp(a->path, b->path) == 0 && strcmp(a->commit, b->commit) == 0 &&
+           strcmp(a->repository, b->repository) == 0;
+}
+
+/* Returns false if another fetch is asking for the file: it will continue or end this one. */
+static bool begin_asking(struct file_fetch *file)
+{
+    struct upstream *upstream = file->request.upstream;
+    struct file_fetch *other;
+
+    pthread_mutex_lock(&upstream->lock);
+    other = upstream->asking;
+    while (other != NULL && !is_same_place(&other->place, &file->place))
+        other = other->next;
+    assert(other != file && !file->is_asking && file->joined == NULL);
+    file->next = other != NULL ? other->joined : upstream->asking;
+    if (other != NULL)
+        other->joined = file;
+    else
+        upstream->asking = file;
+    file->is_asking = other == NULL;
+    pthread_mutex_unlock(&upstream->lock);
+    return other == NULL;
+}
+
+/* Returns the fetches that wait for this one's answer. */
+static struct file_fetch *end_asking(struct file_fetch *file)
+{
+    struct upstream *upstream = file->request.upstream;
+    struct file_fetch **link = &upstream->asking;
+    struct file_fetch *joined;
+
+    pthread_mutex_lock(&upstream->lock);
+    while (file->is_asking && *link != file)
+        link = &(*link)->next;
+    if (file->is_asking)
+        *link = file->next;
+    file->is_asking = false;
+    joined = file->joined;
+    file->joined = NULL;
+    pthread_mutex_unlock(&upstream->lock);
+    return joined;
+}
+
 /* --- the end --- */
 
-static void finish(struct file_fetch *file, enum zt_status status, const struct zt_error *error)
+static void finish_one(struct file_fetch *file, enum zt_status status, const struct zt_error *error)
 {
-    struct cache_fetch *fetch = file->fetch;
     struct upstream *upstream = file->request.upstream;
+    struct cache_fetch *fetch = file->fetch;
 
+    assert(!file->is_asking && file->joined == NULL);
     upstream_request_end(&file->request);
     free(file);
     upstream_end_fetch(upstream, fetch, status, error);
+}
+
+/* Those that wait for the answer end with it. */
+static void fail(struct file_fetch *file, const struct zt_error *error)
+{
+    const enum zt_status status = error->status;
+    struct file_fetch *joined = end_asking(file);
+
+    assert(status != ZT_OK);
+    finish_one(file, status, error);
+    while (joined != NULL) {
+        struct file_fetch *next = joined->next;
+
+        finish_one(joined, status, error);
+        joined = next;
+    }
 }
 
 static void finish_stale(struct file_fetch *file)
@@ -57,10 +129,9 @@ static void finish_stale(struct file_fetch *file)
     struct zt_error error;
 
     kept_addresses_forget(file->request.upstream->kept, &file->place, &file->request.address);
-    finish(file,
-           zt_fail(&error, ZT_STALE, UPSTREAM_REFUSED, ZT_NO_OFFSET,
-                   "the upstream has another file there than the commit had"),
-           &error);
+    zt_fail(&error, ZT_STALE, UPSTREAM_REFUSED, ZT_NO_OFFSET,
+            "the upstream has another file there than the commit had");
+    fail(file, &error);
 }
 
 /* --- headers and progress, on the remote's thread --- */
@@ -81,6 +152,8 @@ static bool is_range(const struct file_fetch *file, const struct remote_head *he
     return head->status == 200;
 }
 
+static void share_address(struct file_fetch *file);
+
 static bool accept_answer(struct remote_exchange *exchange)
 {
     struct file_fetch *file = (struct file_fetch *)exchange;
@@ -90,6 +163,8 @@ static bool accept_answer(struct remote_exchange *exchange)
         file->verdict = VERDICT_OTHER_FILE;
     else if (!is_range(file, &exchange->head))
         file->verdict = VERDICT_SENSELESS;
+    if (file->verdict == VERDICT_NONE && exchange->has_range)
+        share_address(file);
     return file->verdict == VERDICT_NONE;
 }
 
@@ -150,13 +225,52 @@ static void send_request(struct file_fetch *file)
     remote_begin(file->request.upstream->remote, exchange);
 }
 
+/* Uses the kept address. */
+static void use_address(struct file_fetch *file)
+{
+    struct upstream *upstream = file->request.upstream;
+    const bool is_own = address_is_same_origin(&file->request.address, &upstream->base);
+    struct zt_error error;
+
+    file->is_kept = true;
+    file->request.hops = 0;
+    if ((is_own || atomic_load(&upstream->is_offline) || atomic_load(&upstream->is_stopped)) &&
+        upstream_may_ask(upstream, &error) != ZT_OK)
+        fail(file, &error);
+    else
+        send_request(file);
+}
+
+/* Keeps the address at which the bytes are, and lets the fetches that wait for it continue. */
+static void share_address(struct file_fetch *file)
+{
+    struct upstream *upstream = file->request.upstream;
+    struct file_fetch *joined;
+
+    if (!file->is_asking)
+        return;
+    kept_addresses_keep(upstream->kept, &file->place, &file->request.address);
+    joined = end_asking(file);
+    while (joined != NULL) {
+        struct file_fetch *next = joined->next;
+
+        joined->request.address = file->request.address;
+        use_address(joined);
+        joined = next;
+    }
+}
+
 /* Asks the upstream itself. */
 static void ask_upstream(struct file_fetch *file)
 {
     struct upstream_request *request = &file->request;
     struct target_writer writer;
     struct zt_error error;
-    enum zt_status status = upstream_may_ask(request->upstream, &error);
+    enum zt_status status;
+
+    if (!begin_asking(file))
+        return;
+    status = upstream_may_ask(request->upstream, &error);
 
     target_begin(&writer, request);
     target_plain(&writer, "/");
@@ -173,7 +287,16 @@ static void ask_upstream(struct file_fetch *file)
     if (status == ZT_OK)
         send_request(file);
     else
-        finish(file, status, &error);
+        fail(file, &error);
+}
+
+/* Uses the address that is kept by now, or asks for it. */
+static void begin(struct file_fetch *file)
+{
+    if (kept_addresses_find(file->request.upstream->kept, &file->place, &file->request.address))
+        use_address(file);
+    else
+        ask_upstream(file);
 }
 
 /* Forgets a kept address that does not work any more, and begins again. Returns false if no address
@@ -184,7 +307,7 @@ static bool begin_again(struct file_fetch *file)
         return false;
     kept_addresses_forget(file->request.upstream->kept, &file->place, &file->request.address);
     file->has_begun_again = true;
-    ask_upstream(file);
+    begin(file);
     return true;
 }
 
@@ -202,7 +325,6 @@ static void take_failure(struct file_fetch *file)
 {
     struct remote_exchange *exchange = &file->request.exchange;
     struct zt_error error;
-    enum zt_status status;
 
     if (file->verdict == VERDICT_OTHER_FILE) {
         finish_stale(file);
@@ -213,11 +335,11 @@ static void take_failure(struct file_fetch *file)
     /* The next request gets another address. */
     kept_addresses_forget(file->request.upstream->kept, &file->place, &file->request.address);
     if (file->verdict == VERDICT_SENSELESS)
-        status = zt_fail(&error, ZT_UNAVAILABLE, UPSTREAM_REFUSED, ZT_NO_OFFSET,
-                         "the upstream sends other bytes than it was asked for");
+        zt_fail(&error, ZT_UNAVAILABLE, UPSTREAM_REFUSED, ZT_NO_OFFSET,
+                "the upstream sends other bytes than it was asked for");
     else
-        status = judge_failure(exchange, &error);
-    finish(file, status, &error);
+        judge_failure(exchange, &error);
+    fail(file, &error);
 }
 
 static void take_redirect(struct file_fetch *file)
@@ -235,10 +357,12 @@ static void take_redirect(struct file_fetch *file)
         return;
     if (status == ZT_OK && address_is_same_origin(&request->address, &request->upstream->base))
         status = upstream_may_ask(request->upstream, &error);
+    else if (status == ZT_OK)
+        share_address(file);
     if (status == ZT_OK)
         send_request(file);
     else
-        finish(file, status, &error);
+        fail(file, &error);
 }
 
 static void take_refusal(struct file_fetch *file)
@@ -247,17 +371,33 @@ static void take_refusal(struct file_fetch *file)
     const struct remote_head *head = &request->exchange.head;
     const struct judge_case judged = {head->status, head->error_code, request->has_token, true};
     struct zt_error error;
-    enum zt_status status;
 
     if (begin_again(file))
         return;
+    kept_addresses_forget(request->upstream->kept, &file->place, &request->address);
     if (request->is_own)
-        status = judge_status(&judged, &error);
+        judge_status(&judged, &error);
     else
-        status = zt_fail(&error, ZT_UNAVAILABLE, UPSTREAM_AWAY, ZT_NO_OFFSET,
-                         "the host to which the upstream redirects refuses the request (%u)",
-                         head->status);
-    finish(file, status, &error);
+        zt_fail(&error, ZT_UNAVAILABLE, UPSTREAM_AWAY, ZT_NO_OFFSET,
+                "the host to which the upstream redirects refuses the request (%u)", head->status);
+    fail(file, &error);
+}
+
+/* A file that came whole in one request has no address to share. */
+static void succeed(struct file_fetch *file)
+{
+    struct upstream_request *request = &file->request;
+    struct file_fetch *joined = end_asking(file);
+
+    if (request->hops > 0)
+        kept_addresses_keep(request->upstream->kept, &file->place, &request->address);
+    finish_one(file, ZT_OK, NULL);
+    while (joined != NULL) {
+        struct file_fetch *next = joined->next;
+
+        begin(joined);
+        joined = next;
+    }
 }
 
 static void on_done(struct remote_exchange *exchange)
@@ -275,11 +415,8 @@ static void on_done(struct remote_exchange *exchange)
         take_redirect(file);
     else if (status / 100 != 2)
         take_refusal(file);
-    else {
-        if (request->hops > 0)
-            kept_addresses_keep(request->upstream->kept, &file->place, &request->address);
-        finish(file, ZT_OK, NULL);
-    }
+    else
+        succeed(file);
 }
 
 /* --- beginning --- */
@@ -315,9 +452,5 @@ void hub_fetch(struct upstream *upstream, const struct upstream_place *place,
                            &error);
         return;
     }
-    file->is_kept = kept_addresses_find(upstream->kept, &file->place, &file->request.address);
-    if (!file->is_kept || atomic_load(&upstream->is_offline) || atomic_load(&upstream->is_stopped))
-        ask_upstream(file);
-    else
-        send_request(file);
+    begin(file);
 }

@@ -7,28 +7,36 @@
 #include "base/base64.h"
 #include "base/hex.h"
 #include "remote/remote.h"
+#include "upstream/lookups.h"
 
 static enum zt_status refuse(struct zt_error *error, const char *why)
 {
     return zt_fail(error, ZT_UNAVAILABLE, UPSTREAM_REFUSED, ZT_NO_OFFSET, "%s", why);
 }
 
+static enum zt_status deny(struct zt_error *error, const char *why)
+{
+    refuse(error, why);
+    error->pause_ms = LOOKUPS_REMEMBERED_MS;
+    return error->status;
+}
+
 /* Without a token, Hubs return 401 also for repositories that do not exist. */
 static enum zt_status judge_denial(const struct judge_case *judged, struct zt_error *error)
 {
     if (strcmp(judged->error_code, "GatedRepo") == 0)
-        return refuse(error, judged->has_token
-                                 ? "the upstream restricts access to the repository, and the "
-                                   "configured token has none"
-                                 : "the upstream restricts access to the repository, and no token "
-                                   "is configured");
+        return deny(error, judged->has_token
+                               ? "the upstream restricts access to the repository, and the "
+                                 "configured token has none"
+                               : "the upstream restricts access to the repository, and no token "
+                                 "is configured");
     if (judged->status == 401 && !judged->has_token && !judged->is_file)
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
                        "the repository does not exist upstream, or needs a token");
     if (judged->status == 401)
-        return refuse(error, judged->has_token ? "the upstream refuses the configured token (401)"
-                                               : "the upstream demands a token (401)");
-    return refuse(error, "the upstream denies access (403)");
+        return deny(error, judged->has_token ? "the upstream refuses the configured token (401)"
+                                             : "the upstream demands a token (401)");
+    return deny(error, "the upstream denies access (403)");
 }
 
 static enum zt_status judge_absence(const struct judge_case *judged, struct zt_error *error)

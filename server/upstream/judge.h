@@ -15,7 +15,7 @@ struct judge_case {
 };
 
 /* Judges a status that is neither 2xx nor 3xx. ZT_NOT_FOUND, ZT_STALE, or ZT_UNAVAILABLE with a
- * rule. */
+ * rule; a denial (401, 403) holds for LOOKUPS_REMEMBERED_MS, which is the error's pause. */
 enum zt_status judge_status(const struct judge_case *judged, struct zt_error *error);
 
 /* Judges an exchange without an answer of use. ZT_UNAVAILABLE. */

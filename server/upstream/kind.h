@@ -43,9 +43,9 @@ enum zt_status upstream_may_ask(struct upstream *upstream, struct zt_error *erro
  * whether that is away. */
 void upstream_note(struct upstream *upstream, const struct remote_exchange *exchange, bool is_own);
 
-/* Notes why something failed, for the report. Returns status. */
-enum zt_status upstream_fail(struct upstream *upstream, enum zt_status status,
-                             const struct zt_error *error);
+/* Notes why something failed, for the report. Sets the error's pause if that is known and was not
+ * set. */
+void upstream_fail(struct upstream *upstream, struct zt_error *error);
 
 /* Reports the end of a fetch. error: NULL if status is ZT_OK. */
 void upstream_end_fetch(struct upstream *upstream, struct cache_fetch *fetch, enum zt_status status,

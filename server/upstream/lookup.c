@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "upstream/listing.h"
 #include "upstream/state.h"
 
@@ -48,13 +49,26 @@ static enum zt_status check_question(const struct upstream_question *question,
 
 /* Puts the outcome of a lookup where several callers can have it. */
 static void fill_answer(const struct upstream_question *question, enum zt_status status,
-                        const struct zt_error *error, struct lookup_answer *answer)
+                        struct zt_error *error, struct lookup_answer *answer)
 {
-    answer->status = upstream_fail(question->upstream, status, error);
+    answer->status = status;
     if (status == ZT_OK)
         return;
+    upstream_fail(question->upstream, error);
+    if (error->pause_ms > 0)
+        answer->pause_until_ms = clock_ms() + error->pause_ms;
     answer->rule = error->rule;
     snprintf(answer->message, sizeof(answer->message), "%s", error->message);
+}
+
+static enum zt_status take_failure(const struct lookup_answer *answer, struct zt_error *error)
+{
+    const int64_t now_ms = clock_ms();
+
+    zt_fail(error, answer->status, answer->rule, ZT_NO_OFFSET, "%s", answer->message);
+    if (error != NULL && answer->pause_until_ms > now_ms)
+        error->pause_ms = (uint32_t)(answer->pause_until_ms - now_ms);
+    return answer->status;
 }
 
 static void work_commit(void *context, struct lookup_answer *out_answer)
@@ -90,8 +104,7 @@ static enum zt_status run(struct upstream_question *question, const char *name,
     status = lookups_run(question->upstream->lookups, key, work, question, out_answer, error);
     if (status != ZT_OK || out_answer->status == ZT_OK)
         return status;
-    return zt_fail(error, out_answer->status, out_answer->rule, ZT_NO_OFFSET, "%s",
-                   out_answer->message);
+    return take_failure(out_answer, error);
 }
 
 enum zt_status upstream_find_commit(struct upstream *upstream, const char *repository,

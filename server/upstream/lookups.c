@@ -91,11 +91,17 @@ static struct lookup *find(const struct lookups *lookups, const char *key)
     return NULL;
 }
 
-static bool is_remembered(const struct lookup_answer *answer)
+/* Returns until when an answer is remembered; 0: not at all. */
+static int64_t remembered_until_ms(const struct lookup_answer *answer)
 {
-    if (answer->status == ZT_UNAVAILABLE)
-        return answer->rule != NULL && strcmp(answer->rule, UPSTREAM_REFUSED) == 0;
-    return answer->status == ZT_NOT_FOUND || answer->status == ZT_STALE;
+    const bool is_refusal = answer->status == ZT_UNAVAILABLE && answer->rule != NULL &&
+                            strcmp(answer->rule, UPSTREAM_REFUSED) == 0;
+
+    if (is_refusal)
+        return answer->pause_until_ms;
+    return answer->status == ZT_NOT_FOUND || answer->status == ZT_STALE
+               ? clock_ms() + LOOKUPS_REMEMBERED_MS
+               : 0;
 }
 
 /* Under the lock, which is released while work runs. */
@@ -111,8 +117,8 @@ static void run(struct lookups *lookups, struct lookup *lookup,
     lookups->running--;
     lookup->answer = answer;
     lookup->is_done = true;
-    if (is_remembered(&answer) && !lookup->is_outdated)
-        lookup->until_ms = clock_ms() + LOOKUPS_REMEMBERED_MS;
+    if (!lookup->is_outdated)
+        lookup->until_ms = remembered_until_ms(&answer);
     pthread_cond_broadcast(&lookups->changed);
 }
 

@@ -8,6 +8,8 @@
 #define LOOKUPS_RUNNING_MOST    32
 #define LOOKUPS_REMEMBERED_MOST 1024
 #define LOOKUPS_REMEMBERED_MS   60000
+/* Refusals other than denials, such as answers that make no sense, often end soon. */
+#define LOOKUPS_REFUSED_MS 5000
 /* "commit", a repository and a revision, with blanks between them. */
 #define LOOKUP_KEY_SIZE (UPSTREAM_REPOSITORY_SIZE + UPSTREAM_REVISION_SIZE + 16)
 
@@ -17,6 +19,7 @@ struct lookup_answer {
     enum zt_status status;
     const char *rule;
     char message[256];
+    int64_t pause_until_ms; /* 0: unknown */
     char commit[UPSTREAM_COMMIT_SIZE];
     int64_t modified_ns;
     struct upstream_listing *listing; /* a reference of the answer's; NULL: none */
@@ -28,7 +31,8 @@ struct lookups *lookups_new(void);
 void lookups_free(struct lookups *lookups);
 
 /* Gets the answer for a key: remembered, from a call that is in progress, or from work, which fills
- * in the answer and ends within a limit in time. Absence and refusals are remembered for a minute.
+ * in the answer and ends within a limit in time. Absence and denials are remembered for a minute,
+ * other refusals for a few seconds.
  * out_answer has a reference to the listing. ZT_UNAVAILABLE, ZT_NO_MEMORY: no answer. */
 enum zt_status lookups_run(struct lookups *lookups, const char *key,
                            void (*work)(void *context, struct lookup_answer *out_answer),

@@ -15,7 +15,9 @@
 
 /* Time between requests to an upstream that is away. */
 #define AWAY_TRY_MS 1000
-/* After this many requests in a row without an answer, the upstream counts as away. */
+/* After this many requests in a row without an answer, the upstream counts as away. Broken
+ * connections count one by one, since the service may be restarting; time limits count once for all
+ * tries of a request, since they may be about one repository. */
 #define UNANSWERED_MOST 3
 
 /* --- beginning and end --- */
@@ -206,16 +208,25 @@ enum zt_status upstream_may_ask(struct upstream *upstream, struct zt_error *erro
     return fail_away(upstream, error);
 }
 
-enum zt_status upstream_fail(struct upstream *upstream, enum zt_status status,
-                             const struct zt_error *error)
+static uint64_t pause_left_ms(const struct upstream *upstream)
 {
-    if (status != ZT_UNAVAILABLE)
-        return status;
+    const int64_t left_ms = atomic_load(&upstream->pause_until_ms) - clock_ms();
+
+    return left_ms > 0 ? (uint64_t)left_ms : 0;
+}
+
+void upstream_fail(struct upstream *upstream, struct zt_error *error)
+{
+    const bool is_refusal = error->rule != NULL && strcmp(error->rule, UPSTREAM_REFUSED) == 0;
+
+    if (error->status != ZT_UNAVAILABLE)
+        return;
+    if (error->pause_ms == 0)
+        error->pause_ms = is_refusal ? LOOKUPS_REFUSED_MS : (uint32_t)pause_left_ms(upstream);
     pthread_mutex_lock(&upstream->lock);
     upstream->failed_s = clock_wall_ns() / CLOCK_NS_PER_S;
     snprintf(upstream->reason, sizeof(upstream->reason), "%s", error->message);
     pthread_mutex_unlock(&upstream->lock);
-    return status;
 }
 
 static void note_reached(struct upstream *upstream)
@@ -276,6 +287,7 @@ void upstream_note(struct upstream *upstream, const struct remote_exchange *exch
 {
     const enum remote_failure failure =
         exchange->status == ZT_OK ? REMOTE_FAILURE_NONE : exchange->failure;
+    const unsigned unanswered = failure == REMOTE_FAILURE_BROKEN ? exchange->tried : 1;
 
     atomic_fetch_add(&upstream->requests, exchange->tried);
     if (failure != REMOTE_FAILURE_NONE && failure != REMOTE_FAILURE_STOPPED)
@@ -289,7 +301,7 @@ void upstream_note(struct upstream *upstream, const struct remote_exchange *exch
         failure == REMOTE_FAILURE_REFUSED)
         note_reached(upstream);
     else if (is_conclusive(failure) ||
-             atomic_fetch_add(&upstream->unanswered, 1) + 1 >= UNANSWERED_MOST)
+             atomic_fetch_add(&upstream->unanswered, unanswered) + unanswered >= UNANSWERED_MOST)
         note_away(upstream, exchange->error.message);
 }
 
@@ -306,11 +318,16 @@ void upstream_fetch(struct upstream *upstream, const struct upstream_place *plac
 void upstream_end_fetch(struct upstream *upstream, struct cache_fetch *fetch, enum zt_status status,
                         const struct zt_error *error)
 {
-    if (status == ZT_OK)
+    struct zt_error own;
+
+    if (status == ZT_OK) {
         atomic_fetch_add(&upstream->fetched_bytes, fetch->length);
-    else
-        (void)upstream_fail(upstream, status, error);
-    fetch->done(fetch, status, status == ZT_OK ? NULL : error);
+        fetch->done(fetch, ZT_OK, NULL);
+        return;
+    }
+    own = *error;
+    upstream_fail(upstream, &own);
+    fetch->done(fetch, status, &own);
 }
 
 /* --- requests to a Hub --- */
@@ -441,14 +458,12 @@ void target_encoded(struct target_writer *writer, struct zt_text text, bool keep
 
 void upstream_report(struct upstream *upstream, struct upstream_report *out_report)
 {
-    const int64_t pause_ms = atomic_load(&upstream->pause_until_ms) - clock_ms();
-
     memset(out_report, 0, sizeof(*out_report));
     out_report->is_offline = atomic_load(&upstream->is_offline);
     out_report->is_away = atomic_load(&upstream->is_away);
     out_report->was_reached = atomic_load(&upstream->was_reached);
     out_report->away_since_s = atomic_load(&upstream->away_since_s);
-    out_report->pause_ms = pause_ms > 0 ? (uint64_t)pause_ms : 0;
+    out_report->pause_ms = pause_left_ms(upstream);
     out_report->requests = atomic_load(&upstream->requests);
     out_report->lookups = atomic_load(&upstream->lookup_count);
     out_report->failures = atomic_load(&upstream->failures);

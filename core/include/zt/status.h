@@ -71,9 +71,11 @@ struct zt_error {
     /* Whether an object is at fault. An empty name is not a sign of absence, because objects may
      * have one. */
     bool has_object;
+    /* With ZT_UNAVAILABLE: trying again within this time is of no use. 0: unknown. */
+    uint32_t pause_ms;
 };
 
-/* Resets error: ZT_OK, no rule, no offset, empty texts. */
+/* Resets error: ZT_OK, no rule, no offset, empty texts, no pause. */
 void zt_error_clear(struct zt_error *error);
 
 /* Fills error, which may be NULL, and returns status, so that a check is one statement:

@@ -18,6 +18,7 @@ void zt_error_clear(struct zt_error *error)
     error->object_length = 0;
     error->component_length = 0;
     error->has_object = false;
+    error->pause_ms = 0;
 }
 
 /* The longest length up to limit that does not split a character. */

@@ -26,8 +26,9 @@
 #define SHOWN_MAX 1024
 /* Retry-After of temporary problems. A client with too many uploads waits until one of them may be
  * done. */
-#define SOON_S  "1"
-#define LATER_S "5"
+#define SOON_S   "1"
+#define LATER_S  "5"
+#define MS_PER_S 1000u
 /* Sent if there is no memory for a better reply. */
 #define LAST_RESORT                                          \
     "{\"type\":\"/problems/internal\",\"title\":\"Internal " \
@@ -348,6 +349,17 @@ const char *problem_explain(const struct request *request, enum problem problem,
                                          : "the server failed to respond";
 }
 
+/* Replaces the Retry-After of a reply, which has one. */
+static void set_retry_after(struct request *request, uint32_t pause_ms)
+{
+    struct representation *reply = &request->reply;
+    const char *seconds = request_print(request, "%u", (pause_ms + MS_PER_S - 1) / MS_PER_S);
+
+    for (unsigned i = 0; seconds != NULL && i < reply->field_count; i++)
+        if (strcmp(reply->fields[i].name, "Retry-After") == 0)
+            reply->fields[i].value = seconds;
+}
+
 enum outcome problem_reply_error_as(struct request *request, enum problem problem,
                                     const struct zt_error *error)
 {
@@ -357,10 +369,14 @@ enum outcome problem_reply_error_as(struct request *request, enum problem proble
         return problem_reply(request, problem,
                              "the server may not write to the folder of models: %s", detail);
     /* The cause is for the log only; an upstream's rule is for us only. */
-    if (problem == PROBLEM_STORE_UNAVAILABLE || problem == PROBLEM_INTERNAL ||
-        is_of_upstream(error))
+    if (problem == PROBLEM_STORE_UNAVAILABLE || problem == PROBLEM_INTERNAL)
         return reply(request, problem, detail, NULL, NULL);
-    return reply(request, problem, detail, NULL, error);
+    if (!is_of_upstream(error))
+        return reply(request, problem, detail, NULL, error);
+    reply(request, problem, detail, NULL, NULL);
+    if (error->pause_ms > 0)
+        set_retry_after(request, error->pause_ms);
+    return OUTCOME_READY;
 }
 
 enum outcome problem_reply_no_memory(struct request *request)

@@ -320,13 +320,18 @@ void mirror_keep_failure(struct mirror *mirror, const char *name, const struct z
 bool mirror_find_failure(struct mirror *mirror, const char *name, struct zt_error *out_error)
 {
     const struct mirror_failure *failure;
+    int64_t passed_ms;
     bool is_recent;
 
     pthread_mutex_lock(&mirror->sought_lock);
     failure = failure_of(mirror, name);
-    is_recent = failure != NULL && clock_ms() - failure->at_ms < MIRROR_FAILURE_MS;
-    if (is_recent)
+    passed_ms = failure != NULL ? clock_ms() - failure->at_ms : MIRROR_FAILURE_MS;
+    is_recent = passed_ms < MIRROR_FAILURE_MS;
+    if (is_recent) {
         *out_error = failure->error;
+        out_error->pause_ms -=
+            passed_ms < out_error->pause_ms ? (uint32_t)passed_ms : out_error->pause_ms;
+    }
     pthread_mutex_unlock(&mirror->sought_lock);
     return is_recent;
 }
