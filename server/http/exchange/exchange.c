@@ -447,7 +447,14 @@ struct answer *exchange_answer(struct request *request)
      * (docs/internals/decisions/framing.md). */
     answer->close =
         state->broken || (state->body_length == FRAMING_CHUNKED && !state->chunks_are_whole);
-    answer->fields = state->answer_fields;
-    answer->field_count = answer_write_fields(request, state->answer_fields);
+    exchange_write_fields(request);
     return answer;
+}
+
+void exchange_write_fields(struct request *request)
+{
+    struct request_state *state = request_state(request);
+
+    state->answer.fields = state->answer_fields;
+    state->answer.field_count = answer_write_fields(request, state->answer_fields);
 }

@@ -45,4 +45,8 @@ struct answer {
  * answer; the sender may replace the segments by others with the same bytes. */
 struct answer *exchange_answer(struct request *request);
 
+/* Writes the header fields of the answer again, because something has been learned of the file
+ * while its bytes were awaited. */
+void exchange_write_fields(struct request *request);
+
 #endif

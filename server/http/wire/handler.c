@@ -160,13 +160,18 @@ static enum MHD_Result queue_answer(struct connection *connection, struct reques
 /* Queues an answer. The problems of on_header_end, which are in memory, do not come here. */
 static enum MHD_Result answer(struct connection *connection, struct request *request)
 {
-    if (request_state(request)->stage < STAGE_ANSWER) {
+    const bool has_waited = request_state(request)->stage >= STAGE_ANSWER;
+
+    if (!has_waited) {
         if (exchange_advance(request) == OUTCOME_WAITING)
             return suspend(connection);
         exchange_answer(request);
     }
     if (sender_load(request) == OUTCOME_WAITING)
         return suspend(connection);
+    /* The file may have been verified in the meantime. */
+    if (has_waited)
+        exchange_write_fields(request);
     return queue_answer(connection, request);
 }
 
