@@ -36,6 +36,17 @@ static void on_verified(void *context, const struct mirror_place *place)
 
     assert(place->is_verified);
     mirror_index_mark(&upstream->mirror->index, place, place->proof);
+    mirror_seek_again(upstream->mirror, &place->file);
+}
+
+static void after_verified(void *context, const struct mirror_place *place)
+{
+    struct mirror_upstream *upstream = context;
+
+    /* An open that saw the old verdict may have taken the mark back meanwhile
+     * (mirror_index_agree). */
+    mirror_index_mark(&upstream->mirror->index, place, place->proof);
+    mirror_index_save_soon(&upstream->mirror->index, place->file.repository);
 }
 
 /* Readers that have it open find that it changed. */
@@ -46,6 +57,7 @@ static void on_wrong(void *context, const struct mirror_place *place)
 
     atomic_fetch_add(&upstream->wrong_files, 1);
     mirror_index_mark(&upstream->mirror->index, place, NULL);
+    mirror_index_save_soon(&upstream->mirror->index, place->file.repository);
     if (snprintf(path, sizeof(path), "%s/%s", place->file.repository, place->file.path) <
         (int)sizeof(path))
         mirror_changes_add(&upstream->mirror->changes, path);
@@ -177,6 +189,7 @@ static enum zt_status open_files(struct mirror_upstream *upstream,
                                                .workers = options->workers,
                                                .is_strict = config_flag(&upstream->config->strict),
                                                .on_verified = on_verified,
+                                               .after_verified = after_verified,
                                                .on_wrong = on_wrong,
                                                .on_failed = on_failed,
                                                .context = upstream};

@@ -355,7 +355,8 @@ enum zt_status mirror_files_new(const struct mirror_files_options *options,
     struct mirror_files *files = calloc(1, sizeof(*files));
 
     assert(options->fetch != NULL && options->cache != NULL && options->workers != NULL);
-    assert(options->on_verified != NULL && options->on_wrong != NULL);
+    assert(options->on_verified != NULL && options->after_verified != NULL);
+    assert(options->on_wrong != NULL);
     if (files == NULL)
         return zt_fail_memory(error, "the files of an upstream");
     files->options = *options;

@@ -37,9 +37,11 @@ struct mirror_files_options {
     struct cache *cache;     /* the upstream's */
     struct workers *workers; /* hash */
     bool is_strict;          /* no byte of an unverified file is passed on */
-    /* Called on a worker, or by mirror_file_open, without locks; may write to a disk. The place is
-     * borrowed. */
+    /* Called on a worker, or by mirror_file_open, without locks. The place is borrowed. on_verified
+     * is short, because clients wait for it: none has all of the file before it returns.
+     * after_verified and on_wrong may write to a disk. */
     void (*on_verified)(void *context, const struct mirror_place *place);
+    void (*after_verified)(void *context, const struct mirror_place *place);
     void (*on_wrong)(void *context, const struct mirror_place *place);
     /* Called by any thread that reads: bytes could not be fetched. NULL: no one wants to know. */
     void (*on_failed)(void *context, const struct mirror_place *place,

@@ -248,12 +248,14 @@ static void mark(struct mirror_index *index, const struct upstream_place *file,
                  const uint8_t *proof)
 {
     struct mirror_entry like = {.size_bytes = file->size_bytes, .digest_kind = file->digest_kind};
-    const struct mirror_repository *repository =
+    struct mirror_repository *repository =
         mirror_index_find(index, zt_text_from(file->repository));
 
     memcpy(like.digest, file->digest, sizeof(like.digest));
     for (unsigned i = 0; repository != NULL && i < repository->version_count; i++)
         mark_entries(repository->versions[i], &like, proof);
+    if (repository != NULL)
+        repository->is_unsaved = true;
 }
 
 void mirror_index_mark(struct mirror_index *index, const struct mirror_place *place,
@@ -262,7 +264,6 @@ void mirror_index_mark(struct mirror_index *index, const struct mirror_place *pl
     pthread_mutex_lock(&index->lock);
     mark(index, &place->file, proof);
     pthread_mutex_unlock(&index->lock);
-    mirror_index_save_soon(index, place->file.repository);
 }
 
 void mirror_index_agree(struct mirror_index *index, const struct mirror_place *place,

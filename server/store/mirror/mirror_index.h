@@ -101,8 +101,8 @@ bool mirror_index_remove(struct mirror_index *index, const char *name,
                          struct mirror_version *out_versions[MIRROR_VERSIONS_MAX],
                          unsigned *out_count);
 
-/* Notes of all files of a repository with these bytes whether they are verified, and saves that.
- * proof: NULL if they are not. */
+/* Notes of all files of a repository with these bytes whether they are verified, which
+ * mirror_index_save_soon saves. proof: NULL if they are not. */
 void mirror_index_mark(struct mirror_index *index, const struct mirror_place *place,
                        const uint8_t *proof);
 

@@ -326,6 +326,24 @@ static bool mirror_may_look_up(struct store *store, struct zt_text name)
     return may;
 }
 
+void mirror_seek_again(struct mirror *mirror, const struct upstream_place *place)
+{
+    char path[MODEL_PATH_SIZE];
+    char name[MODEL_NAME_MAX + 1];
+    uint64_t hash;
+
+    if (snprintf(path, sizeof(path), "%s/%s", place->repository, place->path) >=
+            (int)sizeof(path) ||
+        !model_path_name(path, name))
+        return;
+    hash = zt_xxh3(name, strlen(name));
+    pthread_mutex_lock(&mirror->sought_lock);
+    if (mirror->sought[hash % MIRROR_SOUGHT].hash == hash)
+        mirror->sought[hash % MIRROR_SOUGHT].hash = 0;
+    pthread_mutex_unlock(&mirror->sought_lock);
+    mirror_changes_add(&mirror->changes, path);
+}
+
 /* Returns the folder of a path, with its slash. */
 static struct zt_text folder_of(struct zt_text path)
 {

@@ -124,6 +124,10 @@ void mirror_recheck(struct mirror *mirror, const char *repository);
 /* Keeps or clears the failure of a repository or model. error: NULL after a success. */
 void mirror_keep_failure(struct mirror *mirror, const char *name, const struct zt_error *error);
 
+/* Lets the catalog open a file again that it may have failed to open, because all of it is here
+ * now. Never waits. */
+void mirror_seek_again(struct mirror *mirror, const struct upstream_place *place);
+
 /* Returns true, and the name of the repository that a model would belong to, if nothing is known of
  * its main branch and an upstream may be asked. Never waits. */
 bool mirror_unknown_repository(struct mirror *mirror, struct zt_text model,

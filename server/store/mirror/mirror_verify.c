@@ -121,14 +121,14 @@ static void verified(struct mirror_file *file, const uint8_t proof[MIRROR_PROOF_
     pthread_mutex_lock(&files->lock);
     file->place.is_verified = true;
     memcpy(file->place.proof, proof, MIRROR_PROOF_BYTES);
-    atomic_store(&file->verdict, MIRROR_VERIFIED);
     pthread_mutex_unlock(&files->lock);
-    /* Before those who wait write that the bytes are verified. */
     files->options.on_verified(files->options.context, &file->place);
     pthread_mutex_lock(&files->lock);
+    atomic_store(&file->verdict, MIRROR_VERIFIED);
     waiters = take_waiters(file);
     pthread_mutex_unlock(&files->lock);
     mirror_wake(waiters, NULL);
+    files->options.after_verified(files->options.context, &file->place);
 }
 
 /* Wakes the waiters of a file with a verdict, or of one without a digest whose bytes have all

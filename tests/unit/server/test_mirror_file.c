@@ -31,6 +31,7 @@ static struct {
     atomic_bool spoils; /* the first byte of each fetch is wrong */
     atomic_bool fails;
     atomic_uint verified;
+    atomic_uint settled;
     atomic_uint wrong;
     struct mirror_place place;
     uint8_t proof[MIRROR_PROOF_BYTES]; /* of the last verified one */
@@ -100,6 +101,14 @@ static void on_verified(void *context, const struct mirror_place *place)
     atomic_fetch_add(&world.verified, 1);
 }
 
+/* After the clients. */
+static void after_verified(void *context, const struct mirror_place *place)
+{
+    assert_ptr_equal(context, &world);
+    assert_true(place->is_verified);
+    atomic_fetch_add(&world.settled, 1);
+}
+
 static void on_wrong(void *context, const struct mirror_place *place)
 {
     assert_ptr_equal(context, &world);
@@ -113,6 +122,7 @@ static void start(bool is_strict)
     const struct mirror_files_options options = {.fetch = fetch_one,
                                                  .is_strict = is_strict,
                                                  .on_verified = on_verified,
+                                                 .after_verified = after_verified,
                                                  .on_wrong = on_wrong,
                                                  .context = &world};
     struct mirror_files_options with = options;
@@ -254,7 +264,8 @@ TEST(a_file_is_passed_on_and_verified)
         assert_int_equal(read_as_client(source, 0), ZT_OK);
         assert_true(mirror_file_is_verified(source));
         AWAIT(mirror_file_bytes_here(source) == world.size);
-        AWAIT(atomic_load(&world.verified) == i + 1);
+        assert_int_equal(atomic_load(&world.verified), i + 1);
+        AWAIT(atomic_load(&world.settled) == i + 1);
         zt_source_close(source);
         stop();
         free(world.bytes);
@@ -331,7 +342,7 @@ TEST(wrong_bytes_are_dropped_and_the_next_open_begins_again)
     assert_true(mirror_file_is_lost(other));
     zt_source_close(other);
     zt_source_close(source);
-    AWAIT(atomic_load(&world.verified) == 1);
+    AWAIT(atomic_load(&world.settled) == 1);
     stop();
 }
 
@@ -344,7 +355,7 @@ TEST(a_proof_outlives_a_restart_and_evicted_bytes_do_not)
     start(false);
     source = open_file();
     assert_int_equal(read_as_client(source, 0), ZT_OK);
-    AWAIT(atomic_load(&world.verified) == 1);
+    AWAIT(atomic_load(&world.settled) == 1);
     zt_source_close(source);
     stop();
     fetched = atomic_load(&world.fetched);
@@ -361,7 +372,7 @@ TEST(a_proof_outlives_a_restart_and_evicted_bytes_do_not)
     world.place.proof[3] ^= 1;
     start(false);
     source = open_file();
-    AWAIT(atomic_load(&world.verified) == 2);
+    AWAIT(atomic_load(&world.settled) == 2);
     assert_true(mirror_file_is_verified(source));
     zt_source_close(source);
     stop();

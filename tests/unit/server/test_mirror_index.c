@@ -337,6 +337,7 @@ TEST(repositories_survive_a_restart)
     mirror_index_find(&mirrored, zt_text_from("acme/tiny"))->saved_bytes = (size_t)1 << 30;
     pthread_mutex_unlock(&mirrored.lock);
     mirror_index_mark(&mirrored, &place, proof);
+    mirror_index_save_soon(&mirrored, "acme/tiny");
     open_again();
     assert_int_equal(known("acme/tiny", NULL, &version), 7);
     assert_int_equal(known("acme/tiny", "0000000000000000000000000000000000000006", NULL), 6);
