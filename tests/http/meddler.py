@@ -375,11 +375,14 @@ def paused_after(length, event):
 
 
 def drip_after(length):
-    """A true head, so many bytes of the body, and then a byte now and then, which never ends."""
+    """A true head, so many bytes of the body, and then a byte now and then, and none after the last."""
 
     def then(request, handler):
+        rest = handler.forward(request).body[length:]
+        at = 0
         while not handler.server.meddler.ended.wait(0.1):
-            handler.write_body(b"x", handler.seen)
+            handler.write_body(rest[at : at + 1], handler.seen)
+            at += 1
 
     return cut_after(length, then)
 
