@@ -413,12 +413,14 @@ static enum catalog_answer search_unknown(struct catalog *catalog, const struct 
                                                                                : CATALOG_NOT_FOUND;
 }
 
-/* Returns true if opening the files again has just failed because the store was unreachable. */
+/* Returns true if opening the files again has just failed because the store was unreachable. A
+ * mirrored file may have been completed since. */
 static bool failed_lately(const struct generation *generation)
 {
     const int64_t failed_ms = atomic_load(&generation->failed_ms);
 
-    return failed_ms > 0 && clock_coarse_ms() - failed_ms < FAILED_MS;
+    return failed_ms > 0 && clock_coarse_ms() - failed_ms < FAILED_MS &&
+           !store_is_verified(generation->store, generation->own_path, &generation->identity);
 }
 
 static enum catalog_answer find(struct catalog *catalog, const struct key *key,

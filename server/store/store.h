@@ -321,6 +321,15 @@ static inline bool store_is_unverified(struct store *store, const char *path,
     return store_state(store, path, identity, &stated) && !stated.is_verified;
 }
 
+/* Returns true if a file is mirrored, and all of it is here and right. Never waits. */
+static inline bool store_is_verified(struct store *store, const char *path,
+                                     const struct file_identity *identity)
+{
+    struct store_stated stated;
+
+    return store_state(store, path, identity, &stated) && stated.is_verified;
+}
+
 /* Returns true if an upstream was asked for a name lately and gave no answer. */
 static inline bool store_explains(struct store *store, struct zt_text name)
 {
