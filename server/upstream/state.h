@@ -42,7 +42,7 @@ struct upstream {
     pthread_mutex_t lock;
     /* Under the lock. */
     char token[UPSTREAM_TOKEN_SIZE]; /* empty: none */
-    struct file_fetch *asking; /* hub_fetch.c's */
+    struct file_fetch *asking;       /* hub_fetch.c's */
     int64_t failed_s;
     char reason[UPSTREAM_REASON_SIZE];
 };

@@ -248,8 +248,7 @@ static void mark(struct mirror_index *index, const struct upstream_place *file,
                  const uint8_t *proof)
 {
     struct mirror_entry like = {.size_bytes = file->size_bytes, .digest_kind = file->digest_kind};
-    struct mirror_repository *repository =
-        mirror_index_find(index, zt_text_from(file->repository));
+    struct mirror_repository *repository = mirror_index_find(index, zt_text_from(file->repository));
 
     memcpy(like.digest, file->digest, sizeof(like.digest));
     for (unsigned i = 0; repository != NULL && i < repository->version_count; i++)
