@@ -128,8 +128,8 @@ void mirror_keep_failure(struct mirror *mirror, const char *name, const struct z
  * now. Never waits. */
 void mirror_seek_again(struct mirror *mirror, const struct upstream_place *place);
 
-/* Returns true, and the name of the repository that a model would belong to, if nothing is known of
- * its main branch and an upstream may be asked. Never waits. */
+/* Returns true, and the name of the repository that a model would belong to, if its main branch is
+ * unknown and an upstream may be asked. Never waits. */
 bool mirror_unknown_repository(struct mirror *mirror, struct zt_text model,
                                char out_repository[UPSTREAM_REPOSITORY_SIZE]);
 
