@@ -229,6 +229,19 @@ static struct mirror_version *use_known(const struct question *question, const c
     return version;
 }
 
+/* Returns ZT_NOT_FOUND, and forgets the repository, if a writer has taken its name meanwhile. */
+static enum zt_status look_again(const struct question *question, struct mirror_version **version,
+                                 struct zt_error *error)
+{
+    if (look_inside(question->mirror, question->repository, error) != ZT_OK)
+        return ZT_OK;
+    mirror_version_release(*version);
+    *version = NULL;
+    mirror_give_up(question->mirror, question->repository);
+    return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "%s is not mirrored",
+                   question->repository);
+}
+
 /* Asks for the commit, and for its list unless that is known. */
 static enum zt_status ask(const struct question *question, struct mirror_version **out_version,
                           struct zt_error *error)
@@ -236,6 +249,8 @@ static enum zt_status ask(const struct question *question, struct mirror_version
     struct mirror_index *index = &question->mirror->index;
     struct upstream *upstream = question->upstream->upstream;
     const struct zt_text main_branch = zt_text_from("main");
+    const bool is_new =
+        mirror_known_upstream(question->mirror, zt_text_from(question->repository)) == UINT_MAX;
     struct upstream_listing *listing = NULL;
     char commit[UPSTREAM_COMMIT_SIZE];
     int64_t modified_ns = 0;
@@ -261,7 +276,7 @@ static enum zt_status ask(const struct question *question, struct mirror_version
     if (*out_version == NULL)
         return zt_fail_memory(error, "a mirrored repository");
     mirror_index_save(index, question->repository);
-    return ZT_OK;
+    return is_new ? look_again(question, out_version, error) : ZT_OK;
 }
 
 /* The known versions are still served. */

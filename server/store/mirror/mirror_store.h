@@ -145,6 +145,9 @@ void mirror_doubt(struct mirror *mirror, const char *repository, struct zt_text 
 void mirror_note_changes(struct mirror *mirror, const char *repository,
                          const struct mirror_version *version);
 
+/* Forgets a repository, because the inner store has a folder of its name. */
+void mirror_give_up(struct mirror *mirror, const char *repository);
+
 /* Describes a file of a target; borrows its texts. */
 struct mirror_place mirror_place_of(struct mirror *mirror, const struct mirror_target *target,
                                     const struct mirror_entry *entry);
