@@ -2,7 +2,7 @@
  * and the bytes, all on the remote's thread.
  *
  *     address kept ──► bytes ──► done
- *          │ it does not work any more
+ *          │ it no longer works
  *          ▼
  *     the upstream ──► redirect ──► … ──► bytes ──► done
  *

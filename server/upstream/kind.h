@@ -1,5 +1,5 @@
-/* What the kinds of upstreams do differently. Everything else about an upstream is the same for
- * all: globs, shared and remembered lookups, whether it is away, the report. */
+/* The functions that differ between kinds of upstreams. Everything else about an upstream is the
+ * same for all: globs, shared and remembered lookups, whether it is away, the report. */
 #ifndef UPSTREAM_KIND_H
 #define UPSTREAM_KIND_H
 
@@ -22,8 +22,8 @@ struct upstream_kind {
                            void **out_context, struct zt_error *error);
     /* After the last request. Gets NULL if open failed. */
     void (*close)(void *context);
-    /* The work of the functions of upstream.h. The first two fill in what they find, and end within
-     * the time that is stated there. fetch ends with upstream_end_fetch. */
+    /* The work of the functions of upstream.h. The first two fill in the result, and end within the
+     * limits stated there. fetch ends with upstream_end_fetch. */
     enum zt_status (*find_commit)(const struct upstream_question *question,
                                   struct lookup_answer *out_answer, struct zt_error *error);
     enum zt_status (*list)(const struct upstream_question *question,

@@ -47,7 +47,7 @@ static enum zt_status check_question(const struct upstream_question *question,
 
 /* --- one lookup --- */
 
-/* Puts the outcome of a lookup where several callers can have it. */
+/* Stores the outcome of a lookup for all its callers. */
 static void fill_answer(const struct upstream_question *question, enum zt_status status,
                         struct zt_error *error, struct lookup_answer *answer)
 {

@@ -58,7 +58,7 @@ void lookups_free(struct lookups *lookups)
     free(lookups);
 }
 
-/* Under the lock. Drops what is over, and the oldest if too many are remembered. */
+/* Under the lock. Drops lookups that have ended, and the oldest if too many are remembered. */
 static void sweep(struct lookups *lookups)
 {
     const int64_t now_ms = clock_ms();

@@ -63,7 +63,7 @@ void upstream_request_prepare(struct upstream_request *request);
 /* Forgets the token. */
 void upstream_request_end(struct upstream_request *request);
 
-/* Sets the address to where a 3xx leads. ZT_UNAVAILABLE: nowhere where it may. */
+/* Sets the address to the target of a redirect. ZT_UNAVAILABLE: the target is not allowed. */
 enum zt_status upstream_request_redirect(struct upstream_request *request, struct zt_error *error);
 
 /* Writes "<base>/api/models/…" and the like: plain text, and names that are encoded. */

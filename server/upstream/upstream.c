@@ -268,7 +268,7 @@ static void note_outermost(struct upstream *upstream, enum reach reach)
         continue;
 }
 
-/* Hubs answer 403 if a valid token lacks access. */
+/* Hubs return 403 if a valid token lacks access. */
 static void note_token(struct upstream *upstream, unsigned status)
 {
     bool is_refused;

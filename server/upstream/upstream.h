@@ -144,7 +144,7 @@ struct upstream_report {
     bool is_away;                      /* it has not answered since away_since_s */
     bool was_reached;                  /* since the start */
     int64_t away_since_s;              /* since 1970; 0: it is not away */
-    uint64_t pause_ms;                 /* so long it does not want to be asked (Retry-After) */
+    uint64_t pause_ms;                 /* remaining time of its Retry-After */
     uint64_t requests;                 /* all tries */
     uint64_t lookups;                  /* commits and lists asked for */
     uint64_t failures;                 /* requests without an answer of use */

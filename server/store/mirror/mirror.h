@@ -12,7 +12,7 @@ struct workers;
 struct mirror_options {
     /* Borrowed, with all its upstreams. What reloads is read each time, or in reconfigure. */
     const struct config *config;
-    const char *folder; /* exists; one process uses it at a time */
+    const char *folder; /* exists; only one process may use it */
     struct workers *workers;
     struct workers *waiters; /* for jobs that may wait for another machine */
     uint64_t reserve_bytes;

@@ -1,4 +1,4 @@
-/* Tells the catalog which files of mirrored repositories it has to look at again, through the same
+/* Reports to the catalog which files of mirrored repositories have changed, through the same
  * descriptor as changes of the inner store. */
 #ifndef STORE_MIRROR_MIRROR_CHANGES_H
 #define STORE_MIRROR_MIRROR_CHANGES_H

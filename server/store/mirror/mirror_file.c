@@ -36,7 +36,7 @@ void mirror_place_copy(const struct mirror_place *from, char *texts, struct mirr
     *out_place = place;
 }
 
-/* The key is of the content, or of the place if no digest is stated. ZT_NO_MEMORY. */
+/* The key names the content, or the place if no digest is stated. ZT_NO_MEMORY. */
 static enum zt_status make_key(const struct mirror_place *place, uint8_t out_key[CACHE_KEY_BYTES])
 {
     const struct upstream_place *file = &place->file;

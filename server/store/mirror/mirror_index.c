@@ -99,8 +99,8 @@ static void forget(struct mirror_index *index, struct mirror_repository *reposit
     free(repository);
 }
 
-/* Forgets the repositories that were used least recently, and then the older commits of this one:
- * its current one and the one that was put last stay. */
+/* Forgets the repositories that were used least recently, and then older commits of this one,
+ * except for the current commit and the latest addition. */
 static void make_room(struct mirror_index *index, struct mirror_repository *kept)
 {
     struct recency_link *link = index->recency.oldest;
@@ -363,7 +363,7 @@ bool mirror_index_remove(struct mirror_index *index, const char *name,
 {
     struct mirror_repository *repository;
 
-    /* A save in progress would bring the file back. */
+    /* A save in progress would write the file again. */
     pthread_mutex_lock(&index->saving);
     pthread_mutex_lock(&index->lock);
     repository = mirror_index_find(index, zt_text_from(name));

@@ -54,7 +54,7 @@ static enum zt_status may_publish(struct store *store, const char *path,
     return store->inner->ops->may_publish(store->inner, path, leaving, error);
 }
 
-/* There are no links in mirrored repositories. */
+/* Mirrored repositories have no links. */
 static void find_links(struct store *store, const char *folder, struct store_links *out_links)
 {
     struct mirror_target target;
@@ -131,7 +131,7 @@ static enum zt_status write_fact(struct store *store, const struct file_identity
     return store->inner->claims->write_fact(store->inner, identity, kind, text, length, error);
 }
 
-/* An operation that the inner store lacks is lacking here too. */
+/* If the inner store lacks an operation, so does the mirror. */
 void mirror_set_inner_ops(struct mirror *mirror)
 {
     const struct store *inner = mirror->base.inner;

@@ -11,9 +11,9 @@
 #include "store/mirror/mirror_store.h"
 #include "store/store_here.h"
 
-/* A repository, a revision, and what is between them. */
+/* A repository's name, a space and a revision. */
 #define QUESTION_SIZE (UPSTREAM_REPOSITORY_SIZE + UPSTREAM_REVISION_SIZE)
-/* How long what is known counts as current after an upstream could not say what is. */
+/* How long the known commit counts as current after the upstream failed to answer. */
 #define AWAY_MS 5000
 
 /* --- the inner store --- */
@@ -198,7 +198,7 @@ void mirror_doubt(struct mirror *mirror, const char *name, struct zt_text revisi
     pthread_mutex_unlock(&mirror->index.lock);
 }
 
-/* Makes a commit that is known the answer. Returns a reference, or NULL if it is not known. */
+/* Answers with a commit whose list is known. Returns a reference, or NULL. */
 static struct mirror_version *use_known(const struct question *question, const char *commit)
 {
     struct mirror_index *index = &question->mirror->index;
@@ -388,7 +388,7 @@ static struct mirror_version *hold_believed(const struct question *question)
     return version;
 }
 
-/* On the one thread that asks. Another one may have had the answer just before. */
+/* Runs on the only thread that asks. Another thread may have got the answer just before. */
 static void answer_question(void *context, struct mirror_answer *out_answer)
 {
     const struct question *question = context;

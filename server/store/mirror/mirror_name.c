@@ -31,7 +31,7 @@ static bool is_part(struct zt_text part)
     return true;
 }
 
-/* Names that no owner on a Hub has, because its API or repositories of other kinds are there. */
+/* A Hub uses these names in other paths, so no owner has them. */
 static bool is_reserved(struct zt_text owner)
 {
     return zt_text_is(owner, "api") || zt_text_is(owner, "models") ||

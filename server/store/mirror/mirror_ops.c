@@ -76,7 +76,7 @@ static enum zt_status mirror_list(struct store *store, store_visit visit, void *
     return goes_on ? inner->ops->list(inner, visit, context, error) : ZT_OK;
 }
 
-/* Visits a path as it is now. Returns false to stop. */
+/* Visits the current state of a path. Returns false to stop. */
 static bool visit_changed(struct mirror *mirror, const char *path, store_visit visit, void *context)
 {
     struct mirror_target target;

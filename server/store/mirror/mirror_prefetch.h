@@ -34,7 +34,7 @@ struct mirror_prefetch_report {
     char error[MIRROR_PREFETCH_TEXT]; /* of a failure */
 };
 
-/* A repository whose files are to be listed. */
+/* A repository whose files the mirror must list. */
 struct mirror_prefetch_list {
     const char *repository;
     const char *revision;

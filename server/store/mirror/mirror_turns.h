@@ -25,7 +25,7 @@ struct mirror_answer {
 
 struct mirror_turn;
 
-/* All zero but for the lock and the condition. */
+/* All zero, except for the lock and the condition. */
 struct mirror_turns {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* monotonic */
@@ -42,7 +42,7 @@ void mirror_turns_end(struct mirror_turns *turns);
 void mirror_turns_interrupt(struct mirror_turns *turns);
 
 /* Calls ask, or waits for the same answer if another thread is asking about the same name. Returns
- * ZT_UNAVAILABLE if too many threads wait. *out_answer has a reference of its own. */
+ * ZT_UNAVAILABLE if too many threads wait. *out_answer has its own reference. */
 void mirror_turns_ask(struct mirror_turns *turns, const char *name,
                       void (*ask)(void *context, struct mirror_answer *out_answer), void *context,
                       struct mirror_answer *out_answer);

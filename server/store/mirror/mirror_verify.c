@@ -262,7 +262,7 @@ static void await_more(struct mirror_file *file)
         park(file);
 }
 
-/* Without the lock. Those who wait are told why; the next request begins again. */
+/* Without the lock. Waiting threads get the reason; the next request begins again. */
 static void give_up_turns(struct mirror_file *file, enum zt_status status, const char *why)
 {
     struct zt_source_waiter *waiters;
