@@ -94,7 +94,6 @@ bool root_open_mirror(struct server *server, const struct upstream_tokens *token
         .folder = folder,
         .workers = server->workers,
         .waiters = server->waiters,
-        .reserve_bytes = root_reserve_bytes(config),
         .tokens = (const char *const *)tokens->tokens,
     };
     struct zt_error failure;

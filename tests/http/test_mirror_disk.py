@@ -73,6 +73,7 @@ def test_a_full_disk_costs_fetches_and_no_wrong_byte(upstream, mirror_of, tmp_pa
         root = disk.path / "root"
         root.mkdir()
         server = mirror_of(upstream.endpoint, root=root, top={"upload": {"reserve_bytes": 24 * MIB}})
+        assert server.wait_for_line("no room beyond its reserve, so mirrored files are not kept")
         with disk.watched():
             for number, content in files.items():
                 for _ in range(2):

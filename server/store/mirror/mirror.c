@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -112,6 +113,15 @@ static enum zt_status open_upstream(struct mirror_upstream *upstream, const char
     return upstream_new(&options, &upstream->upstream, error);
 }
 
+static uint64_t room_of(struct cache *cache)
+{
+    uint64_t used;
+    uint64_t limit;
+
+    cache_room(cache, &used, &limit);
+    return limit;
+}
+
 static enum zt_status open_cache(struct mirror_upstream *upstream,
                                  const struct mirror_options *options, struct zt_error *error)
 {
@@ -120,11 +130,17 @@ static enum zt_status open_cache(struct mirror_upstream *upstream,
                                         .max_bytes =
                                             (uint64_t)config_number(&upstream->config->keep),
                                         .workers = options->workers};
+    enum zt_status status;
 
     snprintf(folder, sizeof(folder), "%s/%s", options->folder, upstream->config->name);
     if (mkdir(folder, FOLDER_MODE) != 0 && errno != EEXIST)
         log_write(LOG_LEVEL_WARN, "%s cannot be made: %m", folder);
-    return cache_open(&cache, &upstream->cache, error);
+    status = cache_open(&cache, &upstream->cache, error);
+    if (status == ZT_OK && access(folder, W_OK) == 0 && room_of(upstream->cache) == 0)
+        log_write(LOG_LEVEL_WARN,
+                  "%s: the disk has no room beyond its reserve, so mirrored files are not kept",
+                  folder);
+    return status;
 }
 
 /* --- prefetching --- */
@@ -170,12 +186,9 @@ static enum zt_status open_file(void *context, const char *path, struct zt_sourc
 
 static uint64_t find_room(void *context)
 {
-    struct mirror_upstream *upstream = context;
-    uint64_t used;
-    uint64_t limit;
+    const struct mirror_upstream *upstream = context;
 
-    cache_room(upstream->cache, &used, &limit);
-    return limit;
+    return room_of(upstream->cache);
 }
 
 /* --- opening --- */

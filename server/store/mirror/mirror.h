@@ -15,7 +15,6 @@ struct mirror_options {
     const char *folder; /* exists; only one process may use it */
     struct workers *workers;
     struct workers *waiters; /* for jobs that may wait for another machine */
-    uint64_t reserve_bytes;
     const char *const *tokens; /* one for each upstream, or NULL; copied */
 };
 

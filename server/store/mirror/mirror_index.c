@@ -496,7 +496,8 @@ void mirror_index_open(struct mirror_index *index, const char *folder, const cha
     }
     read_folder(index);
     if (index->recency.count > 0)
-        log_write(LOG_LEVEL_INFO, "%zu mirrored repositories are known", index->recency.count);
+        log_write(LOG_LEVEL_INFO, "mirrored repositories that are known: %zu",
+                  index->recency.count);
     if (index->foreign_count > 0)
         log_write(LOG_LEVEL_WARN,
                   "%s: repositories of upstreams that are not configured are not served (%zu, for "
