@@ -6,6 +6,7 @@
 
 #include "catalog/catalog.h"
 #include "http/fields/uri.h"
+#include "store/store.h"
 
 enum { NAME_MODEL, NAME_OBJECT, NAME_COMPONENT };
 
@@ -42,6 +43,14 @@ static bool reply_if_unreadable(struct request *request)
     return true;
 }
 
+/* Users of a mirror often take the name of a repository for the name of a model. */
+static const char *explain_absence(const struct store *store)
+{
+    return store_mirrors(store) ? ", here or upstream; models have the names of files, such as "
+                                  "ORG/MODEL/model for model.safetensors"
+                                : "";
+}
+
 bool model_resolve(struct request *request, enum outcome *out_outcome)
 {
     struct zt_text name = request->names[NAME_MODEL];
@@ -63,8 +72,7 @@ bool model_resolve(struct request *request, enum outcome *out_outcome)
         return false;
     case CATALOG_NOT_FOUND:
         problem_reply(request, PROBLEM_MODEL_NOT_FOUND, "there is no model named %.*s%s",
-                      shown(name), name.bytes,
-                      store_mirrors(request->server->store) ? ", here or upstream" : "");
+                      shown(name), name.bytes, explain_absence(request->server->store));
         return false;
     case CATALOG_UNAVAILABLE:
         problem_reply_unavailable(request, name);

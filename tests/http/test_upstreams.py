@@ -316,7 +316,7 @@ def test_prefetching_from_another_upstream_than_the_first_that_matches_is_refuse
 def test_a_name_that_no_upstream_has_is_reported_so(mirror):
     server = mirror()
     missing = assert_problem(get(server, "/v1/models/acme%2Fnone%2Fmodel"), 404, "model-not-found")
-    assert missing["detail"] == "there is no model named acme/none/model, here or upstream"
+    assert missing["detail"].startswith("there is no model named acme/none/model, here or upstream; models have the names of files")
     assert "here or upstream" in assert_problem(get(server, "/api/models/acme/none"), 404, "not-found")["detail"]
 
 
