@@ -33,6 +33,7 @@ def used_bytes(folder):
     return found
 
 
+@pytest.mark.others
 @pytest.mark.folder("counts the bytes on the disk")
 def test_no_more_is_kept_than_may_be_and_the_most_recent_stays(upstream, mirror_of):
     for number in range(COUNT):
@@ -52,6 +53,7 @@ def test_no_more_is_kept_than_may_be_and_the_most_recent_stays(upstream, mirror_
     assert used_bytes(server.root) <= KEEP + RECORDS
 
 
+@pytest.mark.others
 def test_a_file_larger_than_what_may_be_kept_is_served_all_the_same(upstream, mirror_of):
     large = safetensors(200 * MIB, seed=99)
     upstream.add(REPO, {"model.safetensors": large})

@@ -9,9 +9,6 @@ from pull_through import MIB, REPO, MirrorServers, download, eventually_download
 from uploads import fill
 from wire import ask, eventually, get, metrics
 
-# With --all, until they have run for longer.
-pytestmark = pytest.mark.others
-
 FILES = {
     "config.json": b'{"a": 1}\n',
     "model.safetensors": safetensors(20 * MIB, seed=31),
@@ -83,6 +80,7 @@ def test_a_change_of_the_first_arrives(first, mirror_of, tmp_path):
     assert eventually(lambda: commit_of(second) == commit_of(first))
 
 
+@pytest.mark.others
 @pytest.mark.parametrize("seed", range(4))
 def test_faults_before_a_ztserve(first, start_server, tmp_path, seed):
     meddler = Meddler(Address(first))
@@ -104,6 +102,7 @@ def test_faults_before_a_ztserve(first, start_server, tmp_path, seed):
         meddler.close()
 
 
+@pytest.mark.others
 def test_a_mirror_of_itself_ends(mirror_of, tmp_path):
     """Two servers that are each other's upstream answer that a repository does not exist, or that it cannot be had."""
     first = mirror_of("http://127.0.0.1:9")

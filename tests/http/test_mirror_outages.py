@@ -24,9 +24,6 @@ from pull_through import (
 )
 from wire import assert_problem, eventually, get
 
-# With --all, until they have run for longer.
-pytestmark = pytest.mark.others
-
 FILE = safetensors(24 * MIB, seed=21)
 FILES = {"model.safetensors": FILE, "config.json": b'{"a": 1}\n', "later.json": b"[]\n", "later.safetensors": safetensors(3 * MIB, seed=22)}
 HERE = ("model.safetensors", "config.json")
@@ -67,6 +64,7 @@ def server(upstream, mirror_of):
     return mirror_of(upstream.endpoint, revalidate_s=1)
 
 
+@pytest.mark.others
 def test_with_upstream_stopped_everything_that_was_fetched_works(server, upstream, mirror_of):
     fill(server)
     upstream.go_away()
@@ -129,6 +127,7 @@ def test_a_kill_in_the_middle_of_a_download_loses_nothing_of_it(server, upstream
     assert again.sent_bytes() <= len(FILE) - 7 * MIB, (counted, again)
 
 
+@pytest.mark.others
 @pytest.mark.parametrize("moment", range(6))
 def test_kills_at_any_moment(server, upstream, mirror_of, moment):
     """While lists are read and files fetched, verified and recorded: afterwards everything is right."""
@@ -170,6 +169,7 @@ REFUSALS = {
 }  # fmt: skip
 
 
+@pytest.mark.others
 @pytest.mark.parametrize("kind", REFUSALS)
 def test_a_refused_look_up_is_told_in_words(server, upstream, kind):
     act, statuses = REFUSALS[kind]
@@ -290,6 +290,7 @@ HANGS = {
 }
 
 
+@pytest.mark.others
 @pytest.mark.waits
 @pytest.mark.parametrize("kind", HANGS)
 def test_a_read_does_not_wait_for_ever_while_upstream(server, upstream, kind):
@@ -311,6 +312,7 @@ def test_a_read_does_not_wait_for_ever_while_upstream(server, upstream, kind):
     eventually_downloaded(server, REPO, "model.safetensors", FILE)
 
 
+@pytest.mark.others
 @pytest.mark.waits
 @pytest.mark.parametrize("kind", HANGS)
 def test_a_look_up_does_not_wait_for_ever_while_upstream(server, upstream, kind):
@@ -325,6 +327,7 @@ def test_a_look_up_does_not_wait_for_ever_while_upstream(server, upstream, kind)
     eventually_downloaded(server, "acme/new", "config.json", b"{}\n")
 
 
+@pytest.mark.others
 def test_main_that_cannot_be_looked_at_again_is_served_as_it_was(server, upstream):
     """Without waiting for upstream each time."""
     fill(server)

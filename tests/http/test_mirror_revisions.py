@@ -1,5 +1,7 @@
 """main moves upstream, and with it here; clients that pinned an earlier commit keep it; what is here works offline."""
 
+import pytest
+
 import meddler as acts
 from pull_through import MIB, REPO, download, eventually_downloaded, fetch, files_path, resolve_path, safetensors, v1_path
 from wire import eventually, get
@@ -65,6 +67,7 @@ def eventually_downloaded_from_files(server, path, content):
     return got
 
 
+@pytest.mark.others
 def test_main_moves_only_when_the_whole_list_has_been_read(upstream, mirror_of):
     """The second page of the new list cannot be had: until it can, main is what it was."""
     upstream.page = 2
@@ -148,6 +151,7 @@ def test_offline_serves_what_is_here_and_asks_nothing(upstream, mirror_of):
     assert counted.requests == 0, counted
 
 
+@pytest.mark.others
 def test_more_commits_than_are_remembered(upstream, mirror_of):
     """The oldest may have to be looked up again; none is ever wrong."""
     commits = [upstream.add(REPO, {"n.json": b"%d\n" % number}) for number in range(20)]

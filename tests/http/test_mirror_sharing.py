@@ -28,9 +28,6 @@ from pull_through import (
 )
 from wire import at_once, eventually, get, read_exactly
 
-# With --all, until they have run for longer.
-pytestmark = pytest.mark.others
-
 MEDIUM = safetensors(24 * MIB, seed=3)
 LARGE_SIZE = 64 * MIB
 CLIENTS = 30
@@ -55,6 +52,7 @@ def digest_of_download(server, target):
     return status, length, digest.hexdigest()
 
 
+@pytest.mark.others
 def test_many_clients_at_once_cost_upstream_one_download(upstream, mirror_of):
     upstream.add(REPO, {"large.safetensors": large()})
     server = mirror_of(upstream.endpoint)
@@ -201,6 +199,7 @@ def test_strict_ranges_wait_for_the_whole_file(upstream, mirror_of):
     assert (got.status, got.body, got.fields.get("ZT-Verified")) == (206, MEDIUM[100:200], None)
 
 
+@pytest.mark.others
 def test_clients_that_wait_for_upstream_hold_up_no_others(upstream, mirror_of):
     """However many: local files, files that are here, and other repositories are served meanwhile."""
     upstream.add(REPO, {"medium.safetensors": MEDIUM, "config.json": b"{}\n"})
@@ -231,6 +230,7 @@ def pattern_of(size):
     return safetensors(size, seed=9)
 
 
+@pytest.mark.others
 def test_a_reader_that_stops_reading_does_not_stop_the_download_of_others(upstream, mirror_of):
     upstream.add(REPO, {"large.safetensors": large()})
     server = mirror_of(upstream.endpoint)
@@ -242,6 +242,7 @@ def test_a_reader_that_stops_reading_does_not_stop_the_download_of_others(upstre
     assert counted.sent_bytes() <= ONCE * len(large())
 
 
+@pytest.mark.others
 def test_reading_ahead_is_bounded(upstream, mirror_of):
     """A client that reads a little of a large file does not have all of it fetched."""
     upstream.add(REPO, {"large.safetensors": large()})

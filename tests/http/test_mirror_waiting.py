@@ -1,5 +1,7 @@
 """Many clients wait for one answer of the upstream, and none for ever."""
 
+import pytest
+
 import meddler as acts
 from pull_through import REPO, files_path, resolve_path, safetensors, v1_path
 from wire import at_once, eventually, get
@@ -19,6 +21,7 @@ def test_clients_of_a_new_repository_wait_for_one_look_up(upstream, mirror_of):
     assert counted.count("info") == 1, counted
 
 
+@pytest.mark.others
 def test_an_upstream_that_hangs_holds_up_only_those_who_ask_for_what_it_has(upstream, mirror_of):
     root = mirror_of.new_root()
     (root / "local").mkdir()

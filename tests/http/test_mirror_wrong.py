@@ -27,9 +27,6 @@ from pull_through import (
 )
 from wire import eventually, get
 
-# With --all, until they have run for longer.
-pytestmark = pytest.mark.others
-
 SIZE = 24 * MIB
 FILE = safetensors(SIZE, seed=5)
 OTHER = safetensors(SIZE, seed=6)
@@ -81,6 +78,7 @@ def test_a_resumed_download_is_never_completed_wrongly(server, upstream, place):
     assert resumed_download(server, HUB_PATH, len(FILE)) == FILE
 
 
+@pytest.mark.others
 @pytest.mark.parametrize("tries", [1, 5])
 def test_pieces_side_by_side_are_never_completed_wrongly(server, upstream, place, tries):
     """Also if a client fetches only the piece again that was cut."""
@@ -107,6 +105,7 @@ def test_a_wrong_beginning_from_before_a_kill_is_not_completed(server, upstream,
     assert resumed_download(server, HUB_PATH, len(FILE), have=have) in (None, FILE)
 
 
+@pytest.mark.others
 def test_with_strict_no_piece_is_wrong(upstream, mirror_of, place):
     upstream.add(REPO, {"model.safetensors": FILE})
     server = mirror_of(upstream.endpoint, strict=True)
@@ -117,6 +116,7 @@ def test_with_strict_no_piece_is_wrong(upstream, mirror_of, place):
     eventually_right(server, HUB_PATH, FILE)
 
 
+@pytest.mark.others
 def test_readers_at_once_are_all_cut(server, upstream):
     flip_at(upstream, PLACES["middle block"])
     with ThreadPoolExecutor(8) as pool:
@@ -208,6 +208,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.others
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_an_answer_with_bytes_that(upstream, mirror_of, kind):
     """Twice, for good, and then no more: no wrong byte, and it works afterwards."""
