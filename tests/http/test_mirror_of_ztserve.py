@@ -59,6 +59,7 @@ def test_a_chain_of_mirrors(first, mirror_of, kind):
         assert download(third, REPO, path).body == content
 
 
+@pytest.mark.others
 def test_a_ztserve_that_has_not_hashed_a_file(start_server, mirror_of, tmp_path):
     """Its list has an oid that is no hash of the file; the kind is that of --upstream URL."""
     content = bytes(256 * MIB)
