@@ -73,10 +73,9 @@ static const char *fault_of_prefix(const char *prefix)
     return NULL;
 }
 
-bool config_bucket_parse(const char *root, struct config_bucket *out_bucket,
-                         struct config_message *message)
+const char *config_bucket_read(const char *text, struct config_bucket *out_bucket)
 {
-    const char *name = root + strlen(SCHEME);
+    const char *name = text + strlen(SCHEME);
     const size_t name_length = strcspn(name, "/");
     const char *prefix = name + name_length + (name[name_length] == '/');
     const size_t prefix_length = strlen(prefix);
@@ -85,11 +84,19 @@ bool config_bucket_parse(const char *root, struct config_bucket *out_bucket,
     if (fault == NULL)
         fault = fault_of_prefix(prefix);
     if (fault != NULL)
-        return config_fail(message, "root: %.*s: %s", SHOWN, root, fault);
+        return fault;
     snprintf(out_bucket->name, sizeof(out_bucket->name), "%.*s", (int)name_length, name);
     snprintf(out_bucket->prefix, sizeof(out_bucket->prefix), "%s%s", prefix,
              prefix_length > 0 && prefix[prefix_length - 1] != '/' ? "/" : "");
-    return true;
+    return NULL;
+}
+
+bool config_bucket_parse(const char *root, struct config_bucket *out_bucket,
+                         struct config_message *message)
+{
+    const char *fault = config_bucket_read(root, out_bucket);
+
+    return fault == NULL || config_fail(message, "root: %.*s: %s", SHOWN, root, fault);
 }
 
 /* A folder whose name looks like this is spelled "./gs://…". */
@@ -175,13 +182,26 @@ static bool validate_style(const struct config *config, const char *bucket,
     return true;
 }
 
+static bool validate_upstreams(const struct config *config, struct config_message *message)
+{
+    struct config_bucket bucket;
+
+    for (unsigned i = 0; i < config->upstream_count && !config->s3.path_style; i++)
+        if (config->upstreams[i].kind == CONFIG_UPSTREAM_S3 &&
+            config_bucket_read(config->upstreams[i].url, &bucket) == NULL &&
+            !validate_style(config, bucket.name, message))
+            return false;
+    return true;
+}
+
 bool config_validate_bucket(const struct config *config, struct config_message *message)
 {
     struct config_bucket bucket;
 
     if (!validate_address("s3.endpoint", config->s3.endpoint, false, message) ||
         !validate_address("s3.proxy", config->s3.proxy, true, message) ||
-        !validate_region(config->s3.region, message) || !validate_claims(config, message))
+        !validate_region(config->s3.region, message) || !validate_claims(config, message) ||
+        !validate_upstreams(config, message))
         return false;
     if (config->cache.max_bytes != 0 && config->cache.max_bytes < CACHE_MIN_BYTES)
         return config_fail(message, "cache.max_bytes must be 0 or at least %lld",

@@ -16,6 +16,8 @@ struct config_bucket {
 /* Whether a root names a bucket rather than a folder. */
 bool config_root_is_bucket(const char *root);
 
+/* Reads "s3://bucket/prefix". Returns what is wrong with it, or NULL. */
+const char *config_bucket_read(const char *text, struct config_bucket *out_bucket);
 /* False with a message if a root that begins with s3:// does not name a bucket. */
 bool config_bucket_parse(const char *root, struct config_bucket *out_bucket,
                          struct config_message *message);

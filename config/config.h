@@ -29,15 +29,15 @@ enum config_verify { CONFIG_VERIFY_LAZY, CONFIG_VERIFY_EAGER, CONFIG_VERIFY_OFF 
 enum config_log_format { CONFIG_LOG_TEXT, CONFIG_LOG_JSON };
 enum config_log_level { CONFIG_LOG_ERROR, CONFIG_LOG_WARN, CONFIG_LOG_INFO, CONFIG_LOG_DEBUG };
 
-enum config_upstream_kind { CONFIG_UPSTREAM_HUB, CONFIG_UPSTREAM_ZTSERVE };
+enum config_upstream_kind { CONFIG_UPSTREAM_HUB, CONFIG_UPSTREAM_ZTSERVE, CONFIG_UPSTREAM_S3 };
 
 /* A server whose repositories this one mirrors. upstreams.c states meaning and bounds. After a
  * reload, threads read numbers and flags by config_number and config_flag. */
 struct config_upstream {
     char name[CONFIG_UPSTREAM_NAME_SIZE]; /* unique; by default the host of url */
     int kind;                             /* enum config_upstream_kind */
-    char
-        url[CONFIG_UPSTREAM_TEXT_SIZE]; /* http(s)://host[:port][/path], without a '/' at its end */
+    /* http(s)://host[:port][/path], or s3://bucket[/prefix]; without a '/' at its end. */
+    char url[CONFIG_UPSTREAM_TEXT_SIZE];
     char match[CONFIG_UPSTREAM_TEXT_SIZE];      /* a list of globs; empty: every repository */
     char token_file[CONFIG_UPSTREAM_TEXT_SIZE]; /* empty: no token */
     int64_t keep;                               /* bytes on disk; 0: what leaves the reserve */

@@ -23,7 +23,7 @@
 /* Of a text in a message. */
 #define SHOWN 200
 
-static const char *kind_words[] = {"hub", "ztserve", NULL};
+static const char *kind_words[] = {"hub", "ztserve", "s3", NULL};
 
 const struct config_key config_upstream_keys[] = {
     {.name = "name",
@@ -38,13 +38,14 @@ const struct config_key config_upstream_keys[] = {
      .offset = PLACE(kind),
      .number = CONFIG_UPSTREAM_HUB,
      .choices = kind_words,
-     .meaning = "hub for a server with the reading API of the Hub, ztserve for another ztserve."},
+     .meaning = "hub for a server with the reading API of the Hub, ztserve for another ztserve, s3 "
+                "for a bucket (also if the URL begins with s3://)."},
     {.name = "url",
      .type = CONFIG_TYPE_TEXT,
      .offset = PLACE(url),
      .text_size = TEXT_SIZE,
      .nullable = true,
-     .meaning = "Its address, such as https://huggingface.co."},
+     .meaning = "Its address, such as https://huggingface.co or s3://bucket/prefix."},
     {.name = "match",
      .type = CONFIG_TYPE_LIST,
      .offset = PLACE(match),
@@ -115,6 +116,16 @@ static size_t host_length(const char *host)
     return host[0] == '[' ? strcspn(host, "]") + (strchr(host, ']') != NULL) : strcspn(host, ":/");
 }
 
+/* Returns the fault of the URL of a bucket, or NULL. */
+static const char *fault_of_bucket(const struct config_upstream *upstream)
+{
+    struct config_bucket bucket;
+
+    if (!config_root_is_bucket(upstream->url))
+        return "the kind is s3, so it must be s3://bucket/prefix";
+    return config_bucket_read(upstream->url, &bucket);
+}
+
 /* A fault that may have to do with a password is told without repeating the URL. */
 static const char *fault_of_url(const char *url, bool *out_is_secret)
 {
@@ -151,6 +162,13 @@ static bool check_url(struct config_upstream *upstream, const char *origin, cons
         return config_fail(message, "%s: url is missing", origin);
     while (length > 0 && upstream->url[length - 1] == '/')
         upstream->url[--length] = '\0';
+    if (upstream->kind == CONFIG_UPSTREAM_HUB && config_root_is_bucket(upstream->url))
+        upstream->kind = CONFIG_UPSTREAM_S3;
+    if (upstream->kind == CONFIG_UPSTREAM_S3) {
+        fault = fault_of_bucket(upstream);
+        return fault == NULL ||
+               config_fail(message, "%s%s: \"%.*s\": %s", origin, key, SHOWN, upstream->url, fault);
+    }
     fault = fault_of_url(upstream->url, &is_secret);
     if (fault != NULL && is_secret)
         return config_fail(message, "%s%s: %s", origin, key, fault);
@@ -250,6 +268,11 @@ static bool end(struct config *config, const char *origin, const char *url_key,
     if (!check_url(upstream, origin, url_key, message) ||
         !check_name(config, upstream, origin, message) || !check_proxy(upstream, origin, message))
         return false;
+    if (upstream->kind == CONFIG_UPSTREAM_S3 && upstream->token_file[0] != '\0')
+        return config_fail(message,
+                           "%s.token_file: a bucket is read with the credentials of the S3 client "
+                           "(environment, profile, role), not with a token",
+                           origin);
     if (upstream->keep != 0 && upstream->keep < KEEP_MIN)
         return config_fail(message, "%s.keep: must be 0 or at least %lld", origin,
                            (long long)KEEP_MIN);

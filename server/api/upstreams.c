@@ -83,6 +83,10 @@ static void write_state(struct json *json, const struct upstream_report *report)
     }
 }
 
+static const char *const kinds[] = {[CONFIG_UPSTREAM_HUB] = "hub",
+                                    [CONFIG_UPSTREAM_ZTSERVE] = "ztserve",
+                                    [CONFIG_UPSTREAM_S3] = "s3"};
+
 static void write_upstream(struct json *json, const struct server *server, unsigned index)
 {
     const struct config_upstream *upstream = &server->config->upstreams[index];
@@ -91,7 +95,7 @@ static void write_upstream(struct json *json, const struct server *server, unsig
     mirror_report(server->store, index, &report);
     json_object_begin(json);
     write_text(json, "name", upstream->name);
-    write_text(json, "kind", upstream->kind == CONFIG_UPSTREAM_ZTSERVE ? "ztserve" : "hub");
+    write_text(json, "kind", kinds[upstream->kind]);
     write_text(json, "url", upstream->url);
     write_globs(json, upstream->match);
     write_state(json, &report.upstream);

@@ -172,6 +172,10 @@ static void keep_field(struct answer_head *head, struct zt_text name, struct zt_
         keep_text(head, fields->version_id, sizeof(fields->version_id), value);
     else if (name_is(name, "x-amz-meta-ztserve-sha256"))
         keep_text(head, fields->digest, sizeof(fields->digest), value);
+    else if (name_is(name, "x-amz-checksum-sha256"))
+        keep_text(head, fields->checksum, sizeof(fields->checksum), value);
+    else if (name_is(name, "x-amz-checksum-type"))
+        keep_text(head, fields->checksum_type, sizeof(fields->checksum_type), value);
     else if (name_is(name, "repr-digest"))
         keep_text(head, fields->repr_digest, sizeof(fields->repr_digest), value);
     else if (name_is(name, "location"))

@@ -86,6 +86,8 @@ struct remote_head {
     char date[64];
     char version_id[REMOTE_VALUE_SIZE]; /* x-amz-version-id */
     char digest[128];                   /* x-amz-meta-ztserve-sha256 */
+    char checksum[64];                  /* x-amz-checksum-sha256 */
+    char checksum_type[16];             /* x-amz-checksum-type: of parts, or of the object */
     char repr_digest[256];              /* RFC 9530 */
     char location[REMOTE_LOCATION_SIZE];
     char retry_after[64];

@@ -21,6 +21,7 @@
 #include "remote/credentials.h"
 #include "remote/remote.h"
 #include "sandbox/sandbox.h"
+#include "store/s3/s3_store.h"
 #include "store/state_place.h"
 #include "zt/digest.h"
 
@@ -137,18 +138,22 @@ static void add_system_file(void *plan, const char *file)
         add_folder_of(plan, target);
 }
 
+/* Allows the files needed to connect to a bucket. */
+static void add_s3_client(struct plan *plan, const struct config *config)
+{
+    remote_files(s3_ca_file(config), add_system_file, plan);
+    credentials_files(add_credentials, plan);
+}
+
 /* Allows the bucket's cache, and the files needed to connect to it. */
 static void add_bucket(struct plan *plan, const struct config *config)
 {
-    const char *named = config->s3.ca[0] != '\0' ? config->s3.ca : getenv("AWS_CA_BUNDLE");
-    const char *ca = named != NULL && named[0] != '\0' ? named : NULL;
     char folder[STATE_FOLDER_PATH_SIZE];
 
     cache_folder_path(config, folder);
     if (cache_folder_make(config))
         add(plan, folder, SANDBOX_WRITE, config->cache.dir[0] != '\0');
-    remote_files(ca, add_system_file, plan);
-    credentials_files(add_credentials, plan);
+    add_s3_client(plan, config);
 }
 
 /* Allows the folder of mirrored files, and the files needed to connect to upstreams. Opening
@@ -164,6 +169,8 @@ static void add_mirror(struct plan *plan, const struct config *config)
         const char *ca = config->upstreams[i].ca;
 
         remote_files(ca[0] != '\0' ? ca : NULL, add_system_file, plan);
+        if (config->upstreams[i].kind == CONFIG_UPSTREAM_S3)
+            add_s3_client(plan, config);
     }
 }
 

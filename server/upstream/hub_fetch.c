@@ -19,16 +19,6 @@
 #include "upstream/state.h"
 
 #define MIB ((uint64_t)1 << 20)
-/* One range may take this long: lines of 64 KiB/s are served. */
-#define FETCH_MS       30000
-#define FETCH_MS_A_MIB 16000
-/* A line that is slower than this for ten seconds is taken for dead. */
-#define SLOW_BYTES_S 4096
-/* For short ranges, whose speed proves nothing. */
-#define SHORT_TRY_MS 20000
-#define FETCH_TRIES  4
-/* While the upstream is away. */
-#define BRIEF_MS 3000
 
 enum verdict { VERDICT_NONE, VERDICT_OTHER_FILE, VERDICT_SENSELESS };
 
@@ -104,8 +94,8 @@ static void finish_one(struct file_fetch *file, enum zt_status status, const str
 
     assert(!file->is_asking && file->joined == NULL);
     upstream_request_end(&file->request);
+    upstream_end_fetch(upstream, file->place.repository, fetch, status, error);
     free(file);
-    upstream_end_fetch(upstream, fetch, status, error);
 }
 
 /* Those that wait for the answer end with it. */
@@ -181,26 +171,6 @@ static void on_progress(struct remote_exchange *exchange, size_t arrived)
 
 static void on_done(struct remote_exchange *exchange);
 
-static uint64_t time_ms(const struct file_fetch *file)
-{
-    return FETCH_MS + file->fetch->length * FETCH_MS_A_MIB / MIB;
-}
-
-static void limit_time(struct file_fetch *file)
-{
-    struct upstream *upstream = file->request.upstream;
-    struct remote_exchange *exchange = &file->request.exchange;
-
-    exchange->tries = FETCH_TRIES;
-    exchange->time_ms = time_ms(file);
-    exchange->try_ms = file->fetch->length < MIB ? SHORT_TRY_MS : time_ms(file);
-    exchange->slow_bytes_s = SLOW_BYTES_S;
-    if (!file->request.is_own || !atomic_load(&upstream->is_away))
-        return;
-    exchange->tries = 1;
-    exchange->time_ms = BRIEF_MS + file->fetch->length * 1000 / MIB;
-}
-
 /* Sends the request of file->request.address for what has not arrived yet. */
 static void send_request(struct file_fetch *file)
 {
@@ -221,7 +191,7 @@ static void send_request(struct file_fetch *file)
     exchange->accept = accept_answer;
     exchange->done = on_done;
     file->verdict = VERDICT_NONE;
-    limit_time(file);
+    upstream_limit_fetch(file->request.upstream, fetch, file->request.is_own, exchange);
     remote_begin(file->request.upstream->remote, exchange);
 }
 
@@ -437,6 +407,7 @@ static struct file_fetch *file_fetch_new(struct upstream *upstream,
     file->place = *place;
     file->place.repository = memcpy(file->texts, place->repository, repository);
     file->place.commit = memcpy(file->texts + repository, place->commit, commit);
+    file->place.etag = NULL;
     file->place.path = memcpy(file->texts + repository + commit, place->path, path);
     return file;
 }
@@ -448,8 +419,8 @@ void hub_fetch(struct upstream *upstream, const struct upstream_place *place,
     struct zt_error error;
 
     if (file == NULL) {
-        upstream_end_fetch(upstream, fetch, zt_fail_memory(&error, "a request to an upstream"),
-                           &error);
+        upstream_end_fetch(upstream, place->repository, fetch,
+                           zt_fail_memory(&error, "a request to an upstream"), &error);
         return;
     }
     begin(file);

@@ -39,6 +39,9 @@ void *upstream_context(const struct upstream *upstream);
  * second. */
 enum zt_status upstream_may_ask(struct upstream *upstream, struct zt_error *error);
 
+/* Until when a lookup that begins now may take: time_ms, or less while the upstream is away. */
+int64_t upstream_lookup_end_ms(const struct upstream *upstream, int64_t time_ms);
+
 /* Records the outcome of a request. is_own: it went to the upstream itself, so it also shows
  * whether that is away. */
 void upstream_note(struct upstream *upstream, const struct remote_exchange *exchange, bool is_own);
@@ -47,8 +50,12 @@ void upstream_note(struct upstream *upstream, const struct remote_exchange *exch
  * set. */
 void upstream_fail(struct upstream *upstream, struct zt_error *error);
 
-/* Reports the end of a fetch. error: NULL if status is ZT_OK. */
-void upstream_end_fetch(struct upstream *upstream, struct cache_fetch *fetch, enum zt_status status,
+/* Limits the time of a request for bytes. */
+void upstream_limit_fetch(const struct upstream *upstream, const struct cache_fetch *fetch,
+                          bool is_own, struct remote_exchange *exchange);
+/* Reports the end of a fetch from a repository. error: NULL if status is ZT_OK. */
+void upstream_end_fetch(struct upstream *upstream, const char *repository,
+                        struct cache_fetch *fetch, enum zt_status status,
                         const struct zt_error *error);
 
 /* Times within which lookups end. */

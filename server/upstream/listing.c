@@ -31,7 +31,8 @@ struct listing_memory {
 
 struct listing_builder {
     bool has_oids;
-    bool is_late; /* a file has no digest yet */
+    bool is_late;   /* a file has no digest yet */
+    bool is_bucket; /* listing_add was called */
     struct upstream_file *files;
     size_t count;
     size_t capacity;
@@ -93,13 +94,15 @@ static enum path_kind judge_path(struct zt_text path)
 }
 
 /* NULL without memory. */
-static const char *copy_path(struct listing_builder *builder, struct zt_text path)
+static const char *copy_text(struct listing_builder *builder, struct zt_text text)
 {
     struct chunk *chunk = builder->chunks;
     char *copy;
 
-    assert(path.length < UPSTREAM_PATH_SIZE);
-    if (chunk == NULL || CHUNK_BYTES - chunk->used <= path.length) {
+    if (text.length == 0)
+        return "";
+    assert(text.length < CHUNK_BYTES);
+    if (chunk == NULL || CHUNK_BYTES - chunk->used <= text.length) {
         chunk = malloc(sizeof(*chunk));
         if (chunk == NULL)
             return NULL;
@@ -108,9 +111,9 @@ static const char *copy_path(struct listing_builder *builder, struct zt_text pat
         builder->chunks = chunk;
     }
     copy = chunk->bytes + chunk->used;
-    memcpy(copy, path.bytes, path.length);
-    copy[path.length] = '\0';
-    chunk->used += path.length + 1;
+    memcpy(copy, text.bytes, text.length);
+    copy[text.length] = '\0';
+    chunk->used += text.length + 1;
     return copy;
 }
 
@@ -159,10 +162,28 @@ static bool make_room(struct listing_builder *builder)
     return true;
 }
 
+/* Adds a file with copies of its texts. */
+static enum zt_status keep_file(struct listing_builder *builder, struct upstream_file file,
+                                struct zt_text path, struct zt_text etag, struct zt_error *error)
+{
+    if (builder->count == LISTING_FILES_MOST)
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                       "the repository has more than %zu files", LISTING_FILES_MOST);
+    if (!make_room(builder))
+        return zt_fail_memory(error, "a list of files");
+    file.path = copy_text(builder, path);
+    file.etag = copy_text(builder, etag);
+    if (file.path == NULL || file.etag == NULL)
+        return zt_fail_memory(error, "a list of files");
+    builder->files[builder->count++] = file;
+    return ZT_OK;
+}
+
 static enum zt_status add_file(struct listing_builder *builder, const struct json_t *entry,
                                struct zt_text path, struct zt_error *error)
 {
     struct upstream_file file = {.digest_kind = UPSTREAM_NO_DIGEST};
+    const struct zt_text no_etag = {"", 0};
     const char *mistake;
 
     if (json_member_whole(entry, "size", &file.size_bytes) != JSON_FOUND ||
@@ -171,15 +192,18 @@ static enum zt_status add_file(struct listing_builder *builder, const struct jso
     mistake = read_digest(builder, entry, &file);
     if (mistake != NULL)
         return fail_senseless(error, mistake);
-    if (builder->count == LISTING_FILES_MOST)
-        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
-                       "the repository has more than %zu files", LISTING_FILES_MOST);
-    if (!make_room(builder))
-        return zt_fail_memory(error, "a list of files");
-    file.path = copy_path(builder, path);
-    if (file.path == NULL)
-        return zt_fail_memory(error, "a list of files");
-    builder->files[builder->count++] = file;
+    return keep_file(builder, file, path, no_etag, error);
+}
+
+enum zt_status listing_add(struct listing_builder *builder, struct zt_text path,
+                           uint64_t size_bytes, const char *etag, struct zt_error *error)
+{
+    const struct upstream_file file = {.digest_kind = UPSTREAM_NO_DIGEST, .size_bytes = size_bytes};
+
+    builder->is_bucket = true;
+    if (judge_path(path) == PATH_GOOD && size_bytes <= LISTING_FILE_MOST)
+        return keep_file(builder, file, path, zt_text_from(etag), error);
+    builder->left_out++;
     return ZT_OK;
 }
 
@@ -316,20 +340,46 @@ static int compare_as_tree(const void *a, const void *b)
     return *x == '/' ? -1 : 1;
 }
 
+static bool is_folder_of(const char *folder, const char *path)
+{
+    const size_t length = strlen(folder);
+
+    return strncmp(folder, path, length) == 0 && path[length] == '/';
+}
+
+/* A bucket may have a key twice in a list, and keys that are folders of others, which are left
+ * out. The files are in the order of a tree. */
+static void leave_out_conflicts(struct listing_builder *builder)
+{
+    struct upstream_file *files = builder->files;
+    size_t kept = 1;
+
+    for (size_t i = 1; i < builder->count; i++)
+        if (is_folder_of(files[kept - 1].path, files[i].path))
+            files[kept - 1] = files[i];
+        else if (strcmp(files[kept - 1].path, files[i].path) != 0)
+            files[kept++] = files[i];
+    builder->left_out += builder->count - kept;
+    builder->count = kept;
+}
+
 /* Leaves the files in the order of a tree. */
 static const char *find_mistake(struct listing_builder *builder)
 {
     if (builder->count == 0)
         return NULL;
     qsort(builder->files, builder->count, sizeof(builder->files[0]), compare_as_tree);
+    if (builder->is_bucket) {
+        leave_out_conflicts(builder);
+        return NULL;
+    }
     for (size_t i = 1; i < builder->count; i++) {
         const char *before = builder->files[i - 1].path;
         const char *path = builder->files[i].path;
-        const size_t length = strlen(before);
 
         if (strcmp(before, path) == 0)
             return "a path is listed twice";
-        if (strncmp(before, path, length) == 0 && path[length] == '/')
+        if (is_folder_of(before, path))
             return "a path is both a file and a folder";
     }
     return NULL;

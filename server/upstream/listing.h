@@ -24,6 +24,10 @@ struct listing_builder *listing_begin(bool has_oids);
  * ZT_LIMIT; ZT_NO_MEMORY. */
 enum zt_status listing_add_page(struct listing_builder *builder, struct zt_text json,
                                 struct zt_error *error);
+/* Adds one object of a bucket. Keys that no file here can have are left out. ZT_LIMIT;
+ * ZT_NO_MEMORY. */
+enum zt_status listing_add(struct listing_builder *builder, struct zt_text path,
+                           uint64_t size_bytes, const char *etag, struct zt_error *error);
 /* Returns true if a file has "lfs": null: its oid is made up, because the upstream, a ztserve, does
  * not know its digest yet. */
 bool listing_states_digests_late(const struct listing_builder *builder);

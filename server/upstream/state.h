@@ -23,6 +23,8 @@ struct upstream {
     struct upstream_address base; /* a Hub's; the target without a '/' at its end; may be empty */
     struct glob_set *globs;       /* NULL: all */
     struct remote *remote;
+    void (*on_stale)(void *context, const char *repository); /* with owner; NULL: none */
+    void *owner;
     struct lookups *lookups;
     struct kept_addresses *kept;
     atomic_bool is_offline;

@@ -15,6 +15,15 @@
 
 /* Time between requests to an upstream that is away. */
 #define AWAY_TRY_MS 1000
+/* One range may take this long: lines of 64 KiB/s are served. */
+#define FETCH_MS       30000
+#define FETCH_MS_A_MIB 16000
+#define MIB            ((uint64_t)1 << 20)
+/* A line that is slower than this for ten seconds is taken for dead. */
+#define SLOW_BYTES_S 4096
+/* For short ranges, whose speed proves nothing. */
+#define SHORT_TRY_MS 20000
+#define FETCH_TRIES  4
 /* After this many requests in a row without an answer, the upstream counts as away. Broken
  * connections count one by one, since the service may be restarting; time limits count once for all
  * tries of a request, since they may be about one repository. */
@@ -122,6 +131,8 @@ enum zt_status upstream_new(const struct upstream_options *options, struct upstr
     pthread_mutex_init(&upstream->lock, NULL);
     upstream->kind = options->kind;
     upstream->remote = options->remote;
+    upstream->on_stale = options->on_stale;
+    upstream->owner = options->context;
     atomic_store(&upstream->is_offline, options->is_offline);
     status = fill(upstream, options, error);
     if (status != ZT_OK) {
@@ -305,7 +316,29 @@ void upstream_note(struct upstream *upstream, const struct remote_exchange *exch
         note_away(upstream, exchange->error.message);
 }
 
+int64_t upstream_lookup_end_ms(const struct upstream *upstream, int64_t time_ms)
+{
+    const bool is_brief = atomic_load(&upstream->is_away) && time_ms > LOOKUP_BRIEF_MS;
+
+    return clock_ms() + (is_brief ? LOOKUP_BRIEF_MS : time_ms);
+}
+
 /* --- bytes --- */
+
+void upstream_limit_fetch(const struct upstream *upstream, const struct cache_fetch *fetch,
+                          bool is_own, struct remote_exchange *exchange)
+{
+    const uint64_t time_ms = FETCH_MS + fetch->length * FETCH_MS_A_MIB / MIB;
+
+    exchange->tries = FETCH_TRIES;
+    exchange->time_ms = time_ms;
+    exchange->try_ms = fetch->length < MIB ? SHORT_TRY_MS : time_ms;
+    exchange->slow_bytes_s = SLOW_BYTES_S;
+    if (!is_own || !atomic_load(&upstream->is_away))
+        return;
+    exchange->tries = 1;
+    exchange->time_ms = LOOKUP_BRIEF_MS + fetch->length * 1000 / MIB;
+}
 
 void upstream_fetch(struct upstream *upstream, const struct upstream_place *place,
                     struct cache_fetch *fetch)
@@ -315,7 +348,8 @@ void upstream_fetch(struct upstream *upstream, const struct upstream_place *plac
     upstream->kind->fetch(upstream, place, fetch);
 }
 
-void upstream_end_fetch(struct upstream *upstream, struct cache_fetch *fetch, enum zt_status status,
+void upstream_end_fetch(struct upstream *upstream, const char *repository,
+                        struct cache_fetch *fetch, enum zt_status status,
                         const struct zt_error *error)
 {
     struct zt_error own;
@@ -327,6 +361,8 @@ void upstream_end_fetch(struct upstream *upstream, struct cache_fetch *fetch, en
     }
     own = *error;
     upstream_fail(upstream, &own);
+    if (status == ZT_STALE && upstream->on_stale != NULL)
+        upstream->on_stale(upstream->owner, repository);
     fetch->done(fetch, status, &own);
 }
 

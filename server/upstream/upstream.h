@@ -29,6 +29,8 @@ struct upstream_kind; /* kind.h */
 #define UPSTREAM_REVISION_SIZE   256
 /* Longer paths of files are left out of lists. */
 #define UPSTREAM_PATH_SIZE 1024
+/* Of an object in a bucket. */
+#define UPSTREAM_ETAG_SIZE 256
 
 /* Rules of errors (zt_error.rule) with ZT_UNAVAILABLE. Away: temporary: no connection, a time
  * limit, 429, 5xx, offline. Refused: the upstream answered, and asking again soon does not help:
@@ -51,6 +53,10 @@ struct upstream_options {
     bool is_offline;             /* it is never asked */
     struct remote *remote;       /* borrowed; for this upstream only, with its proxy and its ca */
     const struct config *config; /* borrowed; NULL unless the kind needs more of it */
+    /* Called when a fetch ends with ZT_STALE: the repository has changed. On any thread, never
+     * waits. May be NULL. */
+    void (*on_stale)(void *context, const char *repository);
+    void *context;
 };
 
 /* Texts are copied. ZT_ARGUMENT: url, token or globs are not valid; ZT_NO_MEMORY. */
@@ -84,6 +90,7 @@ struct upstream_file {
     uint64_t size_bytes;
     enum upstream_digest digest_kind;
     uint8_t digest[32]; /* 32 or 20 bytes: of the content, or of git's blob */
+    const char *etag;   /* the version, if the upstream is a bucket; otherwise empty */
 };
 
 /* All files of a commit except hidden ones (a part of the path begins with a dot, as in
@@ -123,6 +130,7 @@ struct upstream_place {
     const char *repository;
     const char *commit;
     const char *path;
+    const char *etag; /* as listed */
     uint64_t size_bytes;
     enum upstream_digest digest_kind;
     uint8_t digest[32];

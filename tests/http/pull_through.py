@@ -47,14 +47,14 @@ class MirrorServers:
         root.mkdir()
         return root
 
-    def __call__(self, *urls, root=None, arguments=(), top=None, listen="127.0.0.1:0", **settings):
-        """Settings are those of each upstream: revalidate_s=1, offline=True; top: those beside the upstreams."""
+    def __call__(self, *urls, root=None, arguments=(), top=None, listen="127.0.0.1:0", environment=None, **settings):
+        """Settings are those of each upstream: revalidate_s=1, offline=True; top: those beside the upstreams; root: a folder."""
         root = root or self.new_root()
         names = [f"up{number}" for number, _ in enumerate(urls)]
         upstreams = [{"name": name, "url": url, **settings} for name, url in zip(names, urls, strict=True)]
         file = self.folder / f"{root.name}.config.json"
         file.write_text(json.dumps({"upstreams": upstreams, **(top or {})}))
-        server = self.start(root, "--config", file, *arguments, listen=listen)
+        server = self.start(root, "--config", file, *arguments, listen=listen, environment=environment or {})
         server.root, server.config = root, file
         return server
 

@@ -16,6 +16,8 @@
 #include "remote/remote.h"
 #include "store/mirror/mirror_prefetch.h"
 #include "store/mirror/mirror_store.h"
+#include "store/s3/s3_store.h"
+#include "store/s3/s3_upstream.h"
 
 #define PATH_SIZE   (CONFIG_TEXT_SIZE + CONFIG_UPSTREAM_NAME_SIZE + 32)
 #define FOLDER_MODE 0700
@@ -59,6 +61,7 @@ static void on_wrong(void *context, const struct mirror_place *place)
     atomic_fetch_add(&upstream->wrong_files, 1);
     mirror_index_mark(&upstream->mirror->index, place, NULL);
     mirror_index_save_soon(&upstream->mirror->index, place->file.repository);
+    mirror_index_doubt(&upstream->mirror->index, place->file.repository);
     if (snprintf(path, sizeof(path), "%s/%s", place->file.repository, place->file.path) <
         (int)sizeof(path))
         mirror_changes_add(&upstream->mirror->changes, path);
@@ -77,29 +80,47 @@ static void on_failed(void *context, const struct mirror_place *place, const str
         mirror_keep_failure(upstream->mirror, model, error);
 }
 
-static enum zt_status start_remote(struct mirror_upstream *upstream, struct zt_error *error)
+static void on_stale(void *context, const char *repository)
+{
+    const struct mirror_upstream *upstream = context;
+
+    mirror_index_doubt(&upstream->mirror->index, repository);
+}
+
+/* A bucket is reached as the S3 client does, unless the upstream's own settings say otherwise. */
+static enum zt_status start_remote(struct mirror_upstream *upstream, const struct config *whole,
+                                   struct zt_error *error)
 {
     const struct config_upstream *config = upstream->config;
-    const struct remote_options options = {.ca_file = config->ca[0] != '\0' ? config->ca : NULL,
-                                           .proxy = config->proxy[0] != '\0' ? config->proxy : NULL,
+    const bool is_bucket = config->kind == CONFIG_UPSTREAM_S3;
+    const char *ca = config->ca[0] == '\0' && is_bucket ? s3_ca_file(whole) : config->ca;
+    const char *proxy = config->proxy[0] == '\0' && is_bucket ? whole->s3.proxy : config->proxy;
+    const struct remote_options options = {.ca_file = ca != NULL && ca[0] != '\0' ? ca : NULL,
+                                           .proxy = proxy[0] != '\0' ? proxy : NULL,
                                            .connections = CONNECTIONS};
 
     return remote_start(&options, &upstream->remote, error);
 }
 
-static enum zt_status open_upstream(struct mirror_upstream *upstream, const char *token,
-                                    struct zt_error *error)
+static const struct upstream_kind *const kinds[] = {[CONFIG_UPSTREAM_HUB] = &upstream_hub,
+                                                    [CONFIG_UPSTREAM_ZTSERVE] = &upstream_ztserve,
+                                                    [CONFIG_UPSTREAM_S3] = &s3_upstream};
+
+static enum zt_status open_upstream(struct mirror_upstream *upstream, const struct config *whole,
+                                    const char *token, struct zt_error *error)
 {
     const struct config_upstream *config = upstream->config;
     struct zt_text globs[GLOBS_MAX];
-    struct upstream_options options = {
-        .name = config->name,
-        .kind = config->kind == CONFIG_UPSTREAM_ZTSERVE ? &upstream_ztserve : &upstream_hub,
-        .url = config->url,
-        .token = token,
-        .globs = globs,
-        .is_offline = config_flag(&config->offline),
-        .remote = upstream->remote};
+    struct upstream_options options = {.name = config->name,
+                                       .kind = kinds[config->kind],
+                                       .url = config->url,
+                                       .token = token,
+                                       .globs = globs,
+                                       .is_offline = config_flag(&config->offline),
+                                       .remote = upstream->remote,
+                                       .config = whole,
+                                       .on_stale = on_stale,
+                                       .context = upstream};
     const char *position = config->match;
     const char *word;
     size_t length;
@@ -225,9 +246,9 @@ static enum zt_status add_upstream(struct mirror *mirror, const struct mirror_op
     upstream->config = &options->config->upstreams[at];
     mirror->urls[at] = upstream->config->url;
     mirror->upstream_count = at + 1;
-    status = start_remote(upstream, error);
+    status = start_remote(upstream, options->config, error);
     if (status == ZT_OK)
-        status = open_upstream(upstream, options->tokens[at], error);
+        status = open_upstream(upstream, options->config, options->tokens[at], error);
     if (status == ZT_OK)
         status = open_cache(upstream, options, error);
     if (status == ZT_OK)

@@ -21,7 +21,7 @@
 size_t mirror_texts_size(const struct mirror_place *place)
 {
     return strlen(place->file.repository) + strlen(place->file.commit) + strlen(place->file.path) +
-           3;
+           strlen(place->file.etag) + 4;
 }
 
 void mirror_place_copy(const struct mirror_place *from, char *texts, struct mirror_place *out_place)
@@ -33,6 +33,8 @@ void mirror_place_copy(const struct mirror_place *from, char *texts, struct mirr
     place.file.commit = strcpy(texts, from->file.commit);
     texts += strlen(texts) + 1;
     place.file.path = strcpy(texts, from->file.path);
+    texts += strlen(texts) + 1;
+    place.file.etag = strcpy(texts, from->file.etag);
     *out_place = place;
 }
 
@@ -40,7 +42,7 @@ void mirror_place_copy(const struct mirror_place *from, char *texts, struct mirr
 static enum zt_status make_key(const struct mirror_place *place, uint8_t out_key[CACHE_KEY_BYTES])
 {
     const struct upstream_place *file = &place->file;
-    char text[UPSTREAM_REPOSITORY_SIZE + UPSTREAM_COMMIT_SIZE + UPSTREAM_PATH_SIZE + 64];
+    char text[UPSTREAM_REPOSITORY_SIZE + UPSTREAM_ETAG_SIZE + UPSTREAM_PATH_SIZE + 64];
     struct zt_digest digest;
     enum zt_status status;
     size_t length = sizeof(uint32_t) + sizeof(uint64_t);
@@ -49,8 +51,9 @@ static enum zt_status make_key(const struct mirror_place *place, uint8_t out_key
     memcpy(text, &kind, sizeof(kind));
     memcpy(text + sizeof(kind), &file->size_bytes, sizeof(file->size_bytes));
     if (file->digest_kind == UPSTREAM_NO_DIGEST)
-        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s\n%s\n%s",
-                                   file->repository, file->commit, file->path);
+        length +=
+            (size_t)snprintf(text + length, sizeof(text) - length, "%s\n%s\n%s", file->repository,
+                             file->etag[0] != '\0' ? file->etag : file->commit, file->path);
     else {
         memcpy(text + length, file->digest, sizeof(file->digest));
         length += file->digest_kind == UPSTREAM_SHA256 ? 32 : 20;

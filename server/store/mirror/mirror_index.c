@@ -17,8 +17,10 @@
 #include "zt/digest.h"
 
 /* The last digit is the format version. */
-#define MAGIC          "ZTSMIR01"
-#define MAGIC_BYTES    8
+#define MAGIC       "ZTSMIR02"
+#define MAGIC_BYTES 8
+/* Time between doubts about the current commit of one repository. */
+#define DOUBT_MS       1000
 #define FILE_BYTES_MAX ((uint64_t)256 << 20)
 #define FILE_NAME_SIZE 40
 #define FOLDER_MODE    0700
@@ -247,7 +249,10 @@ static void mark_entries(const struct mirror_version *version, const struct mirr
 static void mark(struct mirror_index *index, const struct upstream_place *file,
                  const uint8_t *proof)
 {
-    struct mirror_entry like = {.size_bytes = file->size_bytes, .digest_kind = file->digest_kind};
+    struct mirror_entry like = {.path = file->path,
+                                .etag = file->etag,
+                                .size_bytes = file->size_bytes,
+                                .digest_kind = file->digest_kind};
     struct mirror_repository *repository = mirror_index_find(index, zt_text_from(file->repository));
 
     memcpy(like.digest, file->digest, sizeof(like.digest));
@@ -282,6 +287,19 @@ void mirror_index_agree(struct mirror_index *index, const struct mirror_place *p
         mirror_index_save_soon(index, place->file.repository);
     else /* before clients have any of the bytes that will come */
         mirror_index_save(index, place->file.repository);
+}
+
+void mirror_index_doubt(struct mirror_index *index, const char *name)
+{
+    struct mirror_repository *repository;
+
+    pthread_mutex_lock(&index->lock);
+    repository = mirror_index_find(index, zt_text_from(name));
+    if (repository != NULL && clock_ms() - repository->doubted_ms >= DOUBT_MS) {
+        repository->believed_until_ms = 0;
+        repository->doubted_ms = clock_ms();
+    }
+    pthread_mutex_unlock(&index->lock);
 }
 
 /* --- on disk --- */

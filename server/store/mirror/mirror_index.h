@@ -37,6 +37,7 @@ struct mirror_repository {
     bool has_current;          /* false: only other commits were asked for */
     int64_t believed_until_ms; /* how long the current commit counts as current */
     int64_t checked_s;         /* when the upstream last named it; 0: before the start */
+    int64_t doubted_ms;        /* when that was last cut short */
     bool is_being_checked;     /* a thread asks the upstream what is current */
     bool is_gone_upstream;     /* the upstream has it no more */
     struct mirror_branch branches[MIRROR_BRANCHES_MAX];
@@ -110,6 +111,10 @@ void mirror_index_mark(struct mirror_index *index, const struct mirror_place *pl
  * may have lost bytes that were verified, or another repository's file had the same bytes. */
 void mirror_index_agree(struct mirror_index *index, const struct mirror_place *place,
                         const struct zt_source *source);
+
+/* Makes the next request ask for the current commit, because a file differs from its list. Does so
+ * at most once a second: readers of older commits find such files, too. */
+void mirror_index_doubt(struct mirror_index *index, const char *name);
 
 /* Holds the current versions of all repositories. The caller releases them and frees both arrays.
  * Returns false if out of memory. */

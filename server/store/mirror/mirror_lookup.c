@@ -15,6 +15,8 @@
 #define QUESTION_SIZE (UPSTREAM_REPOSITORY_SIZE + UPSTREAM_REVISION_SIZE)
 /* How long the known commit counts as current after the upstream failed to answer. */
 #define AWAY_MS 5000
+/* The current commit is looked up this often if its list cannot be read because it has moved. */
+#define ASK_TRIES 3
 
 /* --- the inner store --- */
 
@@ -242,9 +244,10 @@ static enum zt_status look_again(const struct question *question, struct mirror_
                    question->repository);
 }
 
-/* Asks for the commit, and for its list unless that is known. */
-static enum zt_status ask(const struct question *question, struct mirror_version **out_version,
-                          struct zt_error *error)
+/* Asks for the commit, and for its list unless that is known. Fails with ZT_STALE also if the
+ * commit changes meanwhile. */
+static enum zt_status ask_once(const struct question *question, struct mirror_version **out_version,
+                               struct zt_error *error)
 {
     struct mirror_index *index = &question->mirror->index;
     struct upstream *upstream = question->upstream->upstream;
@@ -277,6 +280,16 @@ static enum zt_status ask(const struct question *question, struct mirror_version
         return zt_fail_memory(error, "a mirrored repository");
     mirror_index_save(index, question->repository);
     return is_new ? look_again(question, out_version, error) : ZT_OK;
+}
+
+static enum zt_status ask(const struct question *question, struct mirror_version **out_version,
+                          struct zt_error *error)
+{
+    enum zt_status status = ask_once(question, out_version, error);
+
+    for (unsigned i = 1; i < ASK_TRIES && status == ZT_STALE && is_main(question->revision); i++)
+        status = ask_once(question, out_version, error);
+    return status;
 }
 
 /* The known versions are still served. */

@@ -128,6 +128,7 @@ static void drop_files(struct mirror_upstream *upstream, const char *repository,
         struct mirror_place place = {.file = {.repository = repository,
                                               .commit = list[i].version->commit,
                                               .path = entry->path,
+                                              .etag = entry->etag,
                                               .size_bytes = entry->size_bytes,
                                               .digest_kind = entry->digest_kind}};
 

@@ -157,6 +157,7 @@ struct mirror_place mirror_place_of(struct mirror *mirror, const struct mirror_t
     struct mirror_place place = {.file = {.repository = target->name.repository,
                                           .commit = target->version->commit,
                                           .path = entry->path,
+                                          .etag = entry->etag,
                                           .size_bytes = entry->size_bytes,
                                           .digest_kind = entry->digest_kind},
                                  .is_pinned = target->name.commit[0] != '\0'};

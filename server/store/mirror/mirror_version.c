@@ -13,7 +13,7 @@
 
 static_assert(STORE_COMMIT_SIZE == UPSTREAM_COMMIT_SIZE, "the same commits");
 
-static struct mirror_version *new_version(size_t count, size_t path_bytes)
+static struct mirror_version *new_version(size_t count, size_t text_bytes)
 {
     struct mirror_version *version = calloc(1, sizeof(*version));
 
@@ -21,8 +21,8 @@ static struct mirror_version *new_version(size_t count, size_t path_bytes)
         return NULL;
     atomic_init(&version->references, 1);
     version->entries = calloc(count + 1, sizeof(version->entries[0]));
-    version->paths = malloc(path_bytes + 1);
-    if (version->entries != NULL && version->paths != NULL)
+    version->texts = malloc(text_bytes + 1);
+    if (version->entries != NULL && version->texts != NULL)
         return version;
     mirror_version_release(version);
     return NULL;
@@ -39,7 +39,7 @@ void mirror_version_release(struct mirror_version *version)
     if (version == NULL || atomic_fetch_sub(&version->references, 1) > 1)
         return;
     free(version->entries);
-    free(version->paths);
+    free(version->texts);
     free(version);
 }
 
@@ -47,8 +47,11 @@ void mirror_version_release(struct mirror_version *version)
 
 bool mirror_entry_has_bytes_of(const struct mirror_entry *a, const struct mirror_entry *b)
 {
-    return a->digest_kind != UPSTREAM_NO_DIGEST && a->digest_kind == b->digest_kind &&
-           a->size_bytes == b->size_bytes && memcmp(a->digest, b->digest, DIGEST_BYTES) == 0;
+    if (a->digest_kind != b->digest_kind || a->size_bytes != b->size_bytes)
+        return false;
+    if (a->digest_kind != UPSTREAM_NO_DIGEST)
+        return memcmp(a->digest, b->digest, DIGEST_BYTES) == 0;
+    return a->etag[0] != '\0' && strcmp(a->etag, b->etag) == 0 && strcmp(a->path, b->path) == 0;
 }
 
 /* Keeps what is known of a file whose bytes are the same as before. */
@@ -77,11 +80,11 @@ struct mirror_version *mirror_version_make(const struct upstream_listing *listin
     char *at;
 
     for (size_t i = 0; i < listing->count; i++)
-        bytes += strlen(listing->files[i].path) + 1;
+        bytes += strlen(listing->files[i].path) + strlen(listing->files[i].etag) + 2;
     version = new_version(listing->count, bytes);
     if (version == NULL)
         return NULL;
-    at = version->paths;
+    at = version->texts;
     version->count = listing->count;
     version->modified_ns = modified_ns;
     memcpy(version->commit, listing->commit, sizeof(version->commit));
@@ -91,13 +94,15 @@ struct mirror_version *mirror_version_make(const struct upstream_listing *listin
 
         entry->path = strcpy(at, file->path);
         at += strlen(at) + 1;
+        entry->etag = strcpy(at, file->etag);
+        at += strlen(at) + 1;
         entry->size_bytes = file->size_bytes;
         entry->digest_kind = file->digest_kind;
         memcpy(entry->digest, file->digest, sizeof(entry->digest));
         entry->modified_ns = modified_ns;
         carry_over(entry, before);
     }
-    assert((size_t)(at - version->paths) == bytes);
+    assert((size_t)(at - version->texts) == bytes);
     return version;
 }
 
@@ -129,7 +134,8 @@ struct mirror_entry *mirror_version_find(const struct mirror_version *version, s
                : NULL;
 }
 
-/* Without a digest, the commit and the path name the bytes. */
+/* Without a digest, the path names the bytes, together with the version of an object or the
+ * commit. */
 struct file_identity mirror_entry_identity(const struct mirror_version *version,
                                            const struct mirror_entry *entry)
 {
@@ -139,7 +145,9 @@ struct file_identity mirror_entry_identity(const struct mirror_version *version,
         parts[0] = zt_xxh3(entry->digest, sizeof(entry->digest));
         parts[1] = 0;
     } else {
-        parts[0] = zt_xxh3(version->commit, strlen(version->commit));
+        const char *name = entry->etag[0] != '\0' ? entry->etag : version->commit;
+
+        parts[0] = zt_xxh3(name, strlen(name));
         parts[1] = zt_xxh3(entry->path, strlen(entry->path));
     }
     parts[2] = (uint64_t)entry->digest_kind;
@@ -162,18 +170,19 @@ static uint64_t flags_of(const struct mirror_entry *entry)
 
 void mirror_version_write(const struct mirror_version *version, struct record_writer *out)
 {
-    size_t path_bytes = 0;
+    size_t text_bytes = 0;
 
     for (size_t i = 0; i < version->count; i++)
-        path_bytes += strlen(version->entries[i].path) + 1;
+        text_bytes += strlen(version->entries[i].path) + strlen(version->entries[i].etag) + 2;
     record_write_text(out, version->commit);
     record_write_uint(out, (uint64_t)version->modified_ns, 8);
     record_write_uint(out, version->count, 4);
-    record_write_uint(out, path_bytes, 4);
+    record_write_uint(out, text_bytes, 4);
     for (size_t i = 0; i < version->count; i++) {
         const struct mirror_entry *entry = &version->entries[i];
 
         record_write_text(out, entry->path);
+        record_write_text(out, entry->etag);
         record_write_uint(out, entry->size_bytes, 8);
         record_write_uint(out, (uint64_t)entry->digest_kind, 1);
         record_write_bytes(out, entry->digest, sizeof(entry->digest));
@@ -183,18 +192,19 @@ void mirror_version_write(const struct mirror_version *version, struct record_wr
     }
 }
 
-/* Copies the path to *at, which has left bytes. */
-static bool read_path(struct record_reader *in, char **at, size_t left, struct mirror_entry *entry)
+/* Copies a text to *at, which has *left bytes. */
+static bool read_text(struct record_reader *in, char **at, size_t *left, const char **out_text)
 {
-    char *path = record_read_text(in);
-    const size_t bytes = path != NULL ? strlen(path) + 1 : 0;
-    const bool fits = path != NULL && bytes <= left;
+    char *text = record_read_text(in);
+    const size_t bytes = text != NULL ? strlen(text) + 1 : 0;
+    const bool fits = text != NULL && bytes <= *left;
 
     if (fits) {
-        entry->path = memcpy(*at, path, bytes);
+        *out_text = memcpy(*at, text, bytes);
         *at += bytes;
+        *left -= bytes;
     }
-    free(path);
+    free(text);
     return fits;
 }
 
@@ -204,7 +214,7 @@ static bool read_entry(struct record_reader *in, char **at, size_t left, struct 
     const uint8_t *proof;
     uint64_t flags;
 
-    if (!read_path(in, at, left, entry))
+    if (!read_text(in, at, &left, &entry->path) || !read_text(in, at, &left, &entry->etag))
         return false;
     entry->size_bytes = record_read_uint(in, 8);
     entry->digest_kind = (enum upstream_digest)record_read_uint(in, 1);
@@ -228,22 +238,22 @@ struct mirror_version *mirror_version_read(struct record_reader *in)
     char *commit = record_read_text(in);
     const int64_t modified_ns = (int64_t)record_read_uint(in, 8);
     const size_t count = (size_t)record_read_uint(in, 4);
-    const size_t path_bytes = (size_t)record_read_uint(in, 4);
+    const size_t text_bytes = (size_t)record_read_uint(in, 4);
     struct mirror_version *version = NULL;
     char *at;
 
     if (!in->failed && commit != NULL && strlen(commit) < STORE_COMMIT_SIZE &&
-        count <= ENTRIES_MAX && path_bytes <= in->left)
-        version = new_version(count, path_bytes);
+        count <= ENTRIES_MAX && text_bytes <= in->left)
+        version = new_version(count, text_bytes);
     if (version != NULL)
         strcpy(version->commit, commit);
     free(commit);
     if (version == NULL)
         return NULL;
     version->modified_ns = modified_ns;
-    at = version->paths;
+    at = version->texts;
     for (; version->count < count; version->count++)
-        if (!read_entry(in, &at, path_bytes - (size_t)(at - version->paths),
+        if (!read_entry(in, &at, text_bytes - (size_t)(at - version->texts),
                         &version->entries[version->count])) {
             mirror_version_release(version);
             return NULL;

@@ -15,6 +15,7 @@ struct mirror_entry {
     uint64_t size_bytes;
     enum upstream_digest digest_kind;
     uint8_t digest[32];
+    const char *etag;    /* the version in a bucket; otherwise empty */
     int64_t modified_ns; /* of the commit in which the repository first had these bytes here */
     /* The following change, under the lock of the index. */
     bool is_asked;         /* it was opened, or looked up as a model */
@@ -32,7 +33,7 @@ struct mirror_version {
     int64_t modified_ns; /* when the repository last changed; 0: not stated */
     size_t count;
     struct mirror_entry *entries; /* sorted bytewise by path */
-    char *paths;
+    char *texts;                  /* paths and ETags */
 };
 
 /* Makes a version from a list. Files whose bytes `before` has too, which may be NULL, keep their
@@ -50,7 +51,8 @@ struct mirror_entry *mirror_version_find(const struct mirror_version *version, s
 /* Returns the index of the first file whose path is equal or greater. */
 size_t mirror_version_lower_bound(const struct mirror_version *version, struct zt_text path);
 
-/* Returns true if both are stated to have the same bytes. Files without a digest never are. */
+/* Returns true if both are stated to have the same bytes: by a digest, or as the same version of an
+ * object. */
 bool mirror_entry_has_bytes_of(const struct mirror_entry *a, const struct mirror_entry *b);
 
 /* The same for all servers that mirror a file, and after a restart. */

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #include "input/date.h"
@@ -113,7 +114,22 @@ bool bucket_etag_read(struct zt_text text, char out_etag[BUCKET_ETAG_SIZE])
     return true;
 }
 
-static void version_of(const struct remote_exchange *exchange, struct object_version *out_version)
+/* The checksum of an object in parts may be one of their checksums, with "-" and their number. */
+static void read_checksum(const struct remote_head *head, char out_hex[65])
+{
+    const struct zt_text text = zt_text_from(head->checksum);
+    uint8_t sha256[32];
+    size_t length;
+
+    if (strcmp(head->checksum_type, "COMPOSITE") != 0 && text.length == ZT_BASE64_SIZE(32) - 1 &&
+        text.bytes[text.length - 1] == '=' &&
+        zt_base64_read((struct zt_text){text.bytes, text.length - 1}, ZT_BASE64, sha256, 32,
+                       &length) &&
+        length == 32)
+        (void)zt_hex_write(out_hex, sha256, sizeof(sha256));
+}
+
+void bucket_version_of(const struct remote_exchange *exchange, struct object_version *out_version)
 {
     const struct remote_head *head = &exchange->head;
     struct object_version version = {.size_bytes = 0};
@@ -130,6 +146,8 @@ static void version_of(const struct remote_exchange *exchange, struct object_ver
     (void)bucket_time_of_header(head->date, &version.date_s);
     if (zt_hex_is_lower(zt_text_from(head->digest), 64))
         strcpy(version.sha256, head->digest);
+    else
+        read_checksum(head, version.sha256);
     *out_version = version;
 }
 
@@ -174,7 +192,7 @@ static enum zt_status run(struct bucket *bucket, enum metric operation,
     const enum zt_status status = bucket_run(bucket, operation, exchange, by_ms, error);
 
     if (status == ZT_OK && out != NULL)
-        version_of(exchange, out);
+        bucket_version_of(exchange, out);
     return status;
 }
 

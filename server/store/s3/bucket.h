@@ -30,6 +30,10 @@ struct bucket {
     atomic_bool is_suspected;   /* a read has failed, and the server is checking whether the store
                               * still responds */
     _Atomic int64_t next_try_ms;
+    /* For a bucket that is not the server's store: gets the outcome of each exchange, instead of
+     * the store's metrics and messages about whether it is away. The service's own words do not
+     * become part of errors. NULL for a store. */
+    void (*noted)(struct bucket *bucket, const struct remote_exchange *exchange);
 };
 
 /* Returns true if a request should be sent: always, unless the store is away. Then only one per
@@ -47,8 +51,11 @@ struct object_version {
     uint64_t size_bytes;
     int64_t modified_s; /* whole seconds since 1970 */
     int64_t date_s;     /* the service's clock when it responded */
-    char sha256[65];    /* x-amz-meta-ztserve-sha256, hex; empty: none */
+    char sha256[65];    /* x-amz-meta-ztserve-sha256, or the service's own, hex; empty: none */
 };
+
+/* Reads the version from the header of a response. Unstated values are empty or 0. */
+void bucket_version_of(const struct remote_exchange *exchange, struct object_version *out_version);
 
 /* Reads an ETag from a header or a list, and removes its quotes. Returns false if it is empty, too
  * long, or could not be part of a header. */

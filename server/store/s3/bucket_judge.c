@@ -203,8 +203,8 @@ static bool is_conclusive(struct bucket *bucket, enum metric operation, enum rem
     return atomic_fetch_add(&bucket->unanswered, 1) + 1 >= UNANSWERED_MOST;
 }
 
-static enum zt_status judge_failure(struct bucket *bucket, enum metric operation,
-                                    const struct remote_exchange *exchange, struct zt_error *error)
+static void note_failure(struct bucket *bucket, enum metric operation,
+                         const struct remote_exchange *exchange)
 {
     static const enum metric metrics[] = {
         [REMOTE_FAILURE_NONE] = METRIC_STORE_ERROR_BROKEN,
@@ -221,7 +221,7 @@ static enum zt_status judge_failure(struct bucket *bucket, enum metric operation
     };
 
     if (exchange->failure == REMOTE_FAILURE_STOPPED)
-        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the program is shutting down");
+        return;
     metric_add(metrics[exchange->failure], 1);
     /* A response that was rejected is still a response. */
     if (exchange->failure == REMOTE_FAILURE_REFUSED)
@@ -230,7 +230,30 @@ static enum zt_status judge_failure(struct bucket *bucket, enum metric operation
         note_unreachable(bucket, exchange->error.message);
     else if (operation == METRIC_STORE_READ)
         suspect_store(bucket);
-    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "%s", exchange->error.message);
+}
+
+static void note(struct bucket *bucket, enum metric operation,
+                 const struct remote_exchange *exchange)
+{
+    const unsigned tried = exchange->tried > 0 ? exchange->tried : 1;
+
+    if (bucket->noted != NULL) {
+        bucket->noted(bucket, exchange);
+        return;
+    }
+    metric_add(operation, tried);
+    if (tried > 1)
+        metric_add(METRIC_STORE_RETRIES, tried - 1);
+    if (exchange->status == ZT_OK)
+        note_reached(bucket);
+    else
+        note_failure(bucket, operation, exchange);
+}
+
+static void count_error(const struct bucket *bucket, enum metric metric)
+{
+    if (bucket->noted == NULL)
+        metric_add(metric, 1);
 }
 
 /* --- answers that say no --- */
@@ -302,6 +325,8 @@ static enum zt_status say(const struct bucket *bucket, unsigned status,
     if (status == 401 || status == 403)
         return permanent(error, "the credentials do not give access", error_body->message);
     snprintf(number, sizeof(number), "%u", status);
+    if (bucket->noted != NULL)
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the store returned %s", number);
     return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the store returned %s%s%s%s%s",
                    number, error_body->code[0] != '\0' ? " " : "", error_body->code,
                    error_body->message[0] != '\0' ? ": " : "", error_body->message);
@@ -332,10 +357,12 @@ static enum zt_status judge_answer(struct bucket *bucket, enum metric operation,
     if (code / 100 == 2 && (is_get || !is_error_body(exchange)))
         return ZT_OK;
     read_body(exchange, &error_body);
+    if (bucket->noted != NULL)
+        error_body.message[0] = error_body.region[0] = error_body.endpoint[0] = '\0';
     if (is_absence(operation, code, &error_body))
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the store has no such object");
     if (code == 412 || code == 416 || (code == 409 && operation == METRIC_STORE_WRITE)) {
-        metric_add(METRIC_STORE_ERROR_STALE, 1);
+        count_error(bucket, METRIC_STORE_ERROR_STALE);
         return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
                        "the store has another version of the object");
     }
@@ -344,21 +371,19 @@ static enum zt_status judge_answer(struct bucket *bucket, enum metric operation,
         status = bucket_is_no_store(code, error);
     else
         status = say(bucket, code, &error_body, error);
-    metric_add(status == ZT_ARGUMENT ? METRIC_STORE_ERROR_REFUSED : METRIC_STORE_ERROR_BUSY, 1);
+    count_error(bucket,
+                status == ZT_ARGUMENT ? METRIC_STORE_ERROR_REFUSED : METRIC_STORE_ERROR_BUSY);
     return status;
 }
 
 enum zt_status bucket_judge(struct bucket *bucket, enum metric operation,
                             struct remote_exchange *exchange, struct zt_error *error)
 {
-    const unsigned tried = exchange->tried > 0 ? exchange->tried : 1;
-
     assert(operation >= METRIC_STORE_LIST && operation <= METRIC_STORE_OTHER);
-    metric_add(operation, tried);
-    if (tried > 1)
-        metric_add(METRIC_STORE_RETRIES, tried - 1);
-    if (exchange->status != ZT_OK)
-        return judge_failure(bucket, operation, exchange, error);
-    note_reached(bucket);
-    return judge_answer(bucket, operation, exchange, error);
+    note(bucket, operation, exchange);
+    if (exchange->status == ZT_OK)
+        return judge_answer(bucket, operation, exchange, error);
+    if (exchange->failure == REMOTE_FAILURE_STOPPED)
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the program is shutting down");
+    return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "%s", exchange->error.message);
 }

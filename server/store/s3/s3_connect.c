@@ -97,62 +97,76 @@ static enum zt_status find_address(const struct config *config, const char *regi
 
 /* --- connecting --- */
 
-static enum zt_status start(struct s3_store *store, const char *region, struct zt_error *error)
+const char *s3_ca_file(const struct config *config)
+{
+    return config->s3.ca[0] != '\0' ? config->s3.ca : variable("AWS_CA_BUNDLE", NULL);
+}
+
+enum zt_status s3_bucket_open(const struct config *config, const char *root, struct remote *remote,
+                              struct bucket *out_bucket, struct credentials **out_credentials,
+                              struct zt_error *error)
+{
+    const char *region = region_of(config);
+    enum zt_status status;
+
+    out_bucket->path_style = config->s3.path_style;
+    if (!is_region(region))
+        return REFUSE(error, "s3.region: \"%s\" is not a region", region);
+    status = read_root(root, out_bucket, error);
+    if (status == ZT_OK)
+        status = find_address(config, region, out_bucket, error);
+    if (status == ZT_OK)
+        status = credentials_find(remote, region, &credentials_usual_pace, out_credentials, error);
+    /* The credentials are requested again in the background. */
+    if (status == ZT_UNAVAILABLE)
+        log_write(LOG_LEVEL_WARN, "no credentials for %s yet, only cached data is served: %s", root,
+                  error->message);
+    else if (status != ZT_OK)
+        return status;
+    out_bucket->remote = remote;
+    out_bucket->signer = signer_new(*out_credentials, region, "s3");
+    return out_bucket->signer != NULL ? ZT_OK : zt_fail_memory(error, "the object store");
+}
+
+static enum zt_status start(struct s3_store *store, struct zt_error *error)
 {
     const struct config *config = store->config;
     const struct remote_options options = {
-        .ca_file = config->s3.ca[0] != '\0' ? config->s3.ca : variable("AWS_CA_BUNDLE", NULL),
+        .ca_file = s3_ca_file(config),
         .proxy = config->s3.proxy[0] != '\0' ? config->s3.proxy : NULL,
         .connections = (unsigned)config->s3.connections,
     };
     enum zt_status status = remote_start(&options, &store->remote, error);
 
     if (status == ZT_OK)
-        status = credentials_find(store->remote, region, &credentials_usual_pace,
-                                  &store->credentials, error);
-    /* The credentials are requested again in the background. */
-    if (status == ZT_UNAVAILABLE)
-        log_write(LOG_LEVEL_WARN, "no credentials yet, only cached data is served: %s",
-                  error->message);
-    else if (status != ZT_OK)
+        status = s3_bucket_open(config, config->root, store->remote, &store->bucket,
+                                &store->credentials, error);
+    if (status != ZT_OK)
         return status;
-    store->bucket.remote = store->remote;
-    store->bucket.signer = signer_new(store->credentials, region, "s3");
     store->listing = s3_listing_new();
-    return store->bucket.signer != NULL && store->listing != NULL
-               ? ZT_OK
-               : zt_fail_memory(error, "the object store");
+    return store->listing != NULL ? ZT_OK : zt_fail_memory(error, "the object store");
 }
 
 /* Explains what is wrong, where, and which setting it may come from. */
-static enum zt_status explain(const struct s3_store *store, const char *region,
-                              const struct zt_error *why, struct zt_error *error)
+static enum zt_status explain(const struct s3_store *store, const struct zt_error *why,
+                              struct zt_error *error)
 {
     return REFUSE(error, "%s at %s: %s (credentials: %s; region: %s)", store->config->root,
                   store->bucket.origin, why->message, credentials_source(store->credentials),
-                  region);
+                  region_of(store->config));
 }
 
 enum zt_status s3_connect(struct s3_store *store, struct zt_error *error)
 {
-    const char *region = region_of(store->config);
     struct zt_error why;
-    enum zt_status status;
+    enum zt_status status = start(store, error);
 
-    store->bucket.path_style = store->config->s3.path_style;
-    if (!is_region(region))
-        return REFUSE(error, "s3.region: \"%s\" is not a region", region);
-    status = read_root(store->config->root, &store->bucket, error);
-    if (status == ZT_OK)
-        status = find_address(store->config, region, &store->bucket, error);
-    if (status == ZT_OK)
-        status = start(store, region, error);
     if (status != ZT_OK)
         return status;
     s3_saved_read(store);
     status = bucket_check(&store->bucket, &why);
     metric_set(METRIC_STORE_AWAY, status != ZT_OK);
-    return status == ZT_ARGUMENT ? explain(store, region, &why, error) : ZT_OK;
+    return status == ZT_ARGUMENT ? explain(store, &why, error) : ZT_OK;
 }
 
 void s3_disconnect(struct s3_store *store)

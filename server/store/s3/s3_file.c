@@ -1,11 +1,11 @@
 /* One version of a file of the bucket as a source. It reads from the cache; missing bytes are
- * fetched with GETs that name the version (If-Match), and each response is compared with it. So two
- * versions are never mixed, even if the service ignores the condition. */
+ * fetched from the bucket (bucket_read.h). */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/s3/bucket_read.h"
 #include "store/s3/s3_listing.h"
 #include "zt/digest.h"
 
@@ -22,77 +22,27 @@ struct s3_origin {
 };
 
 struct s3_fetch {
-    struct remote_exchange exchange;
+    struct bucket_read read; /* first */
     struct s3_origin *origin;
-    struct cache_fetch *fetch;
-    atomic_bool is_other; /* the response is for another version */
 };
 
-static bool has_version(const struct s3_fetch *fetch, const struct remote_head *head)
+static void on_done(struct bucket_read *read, enum zt_status status, const struct zt_error *error)
 {
-    char etag[BUCKET_ETAG_SIZE];
+    const struct s3_origin *origin = ((struct s3_fetch *)read)->origin;
+    struct cache_fetch *fetch = read->fetch;
+    struct zt_error unavailable;
 
-    return bucket_etag_read(zt_text_from(head->etag), etag) &&
-           strcmp(etag, fetch->origin->etag) == 0;
-}
-
-/* Returns true if the response has exactly the requested bytes. */
-static bool is_range(const struct s3_fetch *fetch, const struct remote_head *head)
-{
-    const uint64_t size = fetch->origin->identity.size_bytes;
-    const uint64_t first = fetch->fetch->offset;
-    const uint64_t length = fetch->fetch->length;
-
-    if (head->content_length != UINT64_MAX && head->content_length != length)
-        return false;
-    if (head->status == 206)
-        return head->has_range && head->range_first == first &&
-               head->range_last == first + length - 1 && head->range_size == size;
-    return head->status == 200 && first == 0 && length == size;
-}
-
-/* Runs on the remote's thread, before the body. */
-static bool accept_answer(struct remote_exchange *exchange)
-{
-    struct s3_fetch *fetch = exchange->context;
-    const struct remote_head *head = &exchange->head;
-
-    if (head->status / 100 != 2)
-        return true;
-    if (has_version(fetch, head))
-        return is_range(fetch, head);
-    atomic_store(&fetch->is_other, true);
-    return false;
-}
-
-static enum zt_status outcome_of(struct s3_fetch *fetch, struct zt_error *error)
-{
-    struct s3_origin *origin = fetch->origin;
-    struct bucket *bucket = &origin->store->bucket;
-    enum zt_status status = bucket_judge(bucket, METRIC_STORE_READ, &fetch->exchange, error);
-
-    if (status == ZT_OK)
-        return ZT_OK;
-    if (status != ZT_STALE && status != ZT_NOT_FOUND && !atomic_load(&fetch->is_other)) {
-        /* Even a failed read may succeed later. */
-        if (status != ZT_UNAVAILABLE)
-            error->status = ZT_UNAVAILABLE;
-        return ZT_UNAVAILABLE;
+    if (status == ZT_STALE)
+        s3_listing_lose(origin->store->listing, origin->path, &origin->identity);
+    /* Even a failed read may succeed later. */
+    else if (status != ZT_OK && status != ZT_UNAVAILABLE) {
+        unavailable = *error;
+        status = unavailable.status = ZT_UNAVAILABLE;
+        error = &unavailable;
     }
-    s3_listing_lose(origin->store->listing, origin->path, &origin->identity);
-    return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
-                   "the file was replaced or removed in the object store");
-}
-
-static void on_done(struct remote_exchange *exchange)
-{
-    struct s3_fetch *fetch = exchange->context;
-    struct zt_error error;
-    const enum zt_status status = outcome_of(fetch, &error);
-
-    fetch->fetch->done(fetch->fetch, status, status == ZT_OK ? NULL : &error);
-    remote_exchange_free(exchange);
-    free(fetch);
+    fetch->done(fetch, status, error);
+    remote_exchange_free(&read->exchange);
+    free(read);
 }
 
 static void fail(struct cache_fetch *fetch, const char *why)
@@ -108,8 +58,6 @@ static void begin_fetch(struct cache_origin *base, struct cache_fetch *wanted)
     struct s3_origin *origin = (struct s3_origin *)base;
     struct s3_fetch *fetch;
 
-    assert(wanted->length > 0 && wanted->offset < origin->identity.size_bytes &&
-           wanted->length <= origin->identity.size_bytes - wanted->offset);
     if (!bucket_may_ask(&origin->store->bucket)) {
         fail(wanted, "the object store is unreachable");
         return;
@@ -119,23 +67,16 @@ static void begin_fetch(struct cache_origin *base, struct cache_fetch *wanted)
         fail(wanted, "no memory for a request to the object store");
         return;
     }
-    bucket_exchange(&origin->store->bucket, &fetch->exchange, "GET", origin->url_path);
     fetch->origin = origin;
-    fetch->fetch = wanted;
-    /* Ceph accepts the ETag only without quotes. */
-    fetch->exchange.fields[0] = (struct remote_field){"if-match", origin->etag};
-    fetch->exchange.field_count = 1;
-    fetch->exchange.has_range = true;
-    fetch->exchange.range_first = wanted->offset;
-    fetch->exchange.range_last = wanted->offset + wanted->length - 1;
-    fetch->exchange.into = wanted->bytes;
-    fetch->exchange.into_length = (size_t)wanted->length;
-    fetch->exchange.is_urgent = wanted->is_urgent;
-    fetch->exchange.accept = accept_answer;
-    fetch->exchange.done = on_done;
-    fetch->exchange.context = fetch;
-    bucket_be_brief(&origin->store->bucket, &fetch->exchange);
-    remote_begin(origin->store->remote, &fetch->exchange);
+    fetch->read.bucket = &origin->store->bucket;
+    fetch->read.url_path = origin->url_path;
+    fetch->read.etag = origin->etag;
+    fetch->read.size_bytes = origin->identity.size_bytes;
+    fetch->read.fetch = wanted;
+    fetch->read.done = on_done;
+    bucket_read_prepare(&fetch->read);
+    bucket_be_brief(fetch->read.bucket, &fetch->read.exchange);
+    remote_begin(origin->store->remote, &fetch->read.exchange);
 }
 
 static void close_origin(struct cache_origin *base)

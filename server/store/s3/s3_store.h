@@ -26,6 +26,16 @@ struct s3_store {
     struct s3_writing *writing;
 };
 
+/* Fills in the address, signer and remote of a bucket, root: "s3://bucket/prefix", with the
+ * settings and the credentials of the S3 client. Sends no request to the bucket. Returns
+ * ZT_ARGUMENT with a one-line message. The caller frees signer and *out_credentials, also on
+ * failure, after remote_stop. */
+enum zt_status s3_bucket_open(const struct config *config, const char *root, struct remote *remote,
+                              struct bucket *out_bucket, struct credentials **out_credentials,
+                              struct zt_error *error);
+/* Returns the file of the authorities that may certify the service; NULL: the system's. */
+const char *s3_ca_file(const struct config *config);
+
 /* Connects, once config and folder are set: address, region, credentials, bucket. Returns
  * ZT_ARGUMENT with a one-line message if the credentials, clock, region or bucket are wrong; ZT_OK
  * also if the store is away. */

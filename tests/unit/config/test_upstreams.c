@@ -52,6 +52,16 @@ TEST(an_upstream_needs_only_a_url)
     assert_false(config.upstreams[0].offline);
 }
 
+TEST(a_bucket_is_known_by_its_url)
+{
+    assert_true(load("[{\"url\": \"s3://Models_1/a/b/\"}]"));
+    assert_int_equal(config.upstreams[0].kind, CONFIG_UPSTREAM_S3);
+    assert_string_equal(config.upstreams[0].url, "s3://Models_1/a/b");
+    assert_string_equal(config.upstreams[0].name, "models_1");
+    assert_false(load("[{\"url\": \"s3://A_B\"}], \"s3\": {\"path_style\": false}"));
+    assert_non_null(strstr(message.text, "\"A_B\" cannot be part of a host name"));
+}
+
 TEST(every_key_of_an_upstream_is_read)
 {
     assert_true(load("[{\"url\": \"http://10.0.0.1\"}, {\"name\": \"a\", \"kind\": \"ztserve\", "
@@ -83,7 +93,8 @@ static const struct {
     {"[{\"url\": \"https://a\", \"tokenfile\": \"x\"}]",
      "upstreams[0].tokenfile: unknown key; did you mean \"token_file\"?"},
     {"[{\"url\": \"https://a\", \"qqqqqq\": 1}]", "upstreams[0].qqqqqq: unknown key"},
-    {"[{\"url\": \"https://a\", \"kind\": \"git\"}]", "upstreams[0].kind: must be hub or ztserve"},
+    {"[{\"url\": \"https://a\", \"kind\": \"git\"}]",
+     "upstreams[0].kind: must be hub, ztserve or s3"},
     {"[{\"url\": \"https://a\", \"keep\": \"1G\"}]", "upstreams[0].keep: must be a whole number"},
     {"[{\"url\": \"https://a\", \"keep\": 1}]", "upstreams[0].keep: must be 0 or at least"},
     {"[{\"url\": \"https://a\", \"offline\": 1}]", "upstreams[0].offline: must be true or false"},
@@ -95,6 +106,13 @@ static const struct {
     {"[{\"url\": \"https://:80\"}]", "is not an address such as"},
     {"[{\"url\": \"https://a\"}, {\"url\": \"http://A:81\"}]",
      "upstreams[1]: another upstream is named \"a\"; give one of them a name"},
+    {"[{\"url\": \"https://a\", \"kind\": \"s3\"}]",
+     "upstreams[0].url: \"https://a\": the kind is s3"},
+    {"[{\"url\": \"s3://ab\"}]", "upstreams[0].url: \"s3://ab\": a bucket's name has 3 to 63"},
+    {"[{\"url\": \"s3://abc/../d\"}]", "the prefix has a part"},
+    {"[{\"url\": \"s3://abc\", \"kind\": \"ztserve\"}]", "must begin with https:// or http://"},
+    {"[{\"url\": \"s3://abc\", \"token_file\": \"/t\"}]",
+     "upstreams[0].token_file: a bucket is read with the credentials of the S3 client"},
     {"[{\"url\": \"https://a\", \"name\": \"x/y\"}]", "must consist of letters"},
     {"[{\"url\": \"https://a\", \"name\": \"..\"}]", "must not begin with a dot"},
     {"[{\"url\": \"https://a\", \"proxy\": \"ftp://b\"}]", "upstreams[0].proxy: "},
@@ -130,7 +148,7 @@ TEST(arguments_and_variables_add_upstreams_once)
     assert_string_equal(config.upstreams[1].url, "http://b:1");
     assert_string_equal(config.upstreams[3].name, "d");
     assert_false(config_set_argument(&config, "--upstream", "d", &message));
-    assert_non_null(strstr(message.text, "--upstream.url: \"d\" must begin"));
+    assert_non_null(strstr(message.text, "--upstream: \"d\" must begin"));
 }
 
 TEST(a_printed_upstream_reads_as_the_same)

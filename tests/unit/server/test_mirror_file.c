@@ -159,6 +159,7 @@ static void have_file(uint64_t size, enum upstream_digest kind)
         (struct mirror_place){.file = {.repository = "acme/tiny",
                                        .commit = "0123456789012345678901234567890123456789",
                                        .path = "model.bin",
+                                       .etag = "",
                                        .size_bytes = size,
                                        .digest_kind = kind}};
     if (kind == UPSTREAM_SHA256)

@@ -45,8 +45,8 @@ AROUND_EACH_TEST(make_folder, remove_folder)
 static struct mirror_version *version_of(unsigned number, uint64_t size,
                                          const struct mirror_version *before)
 {
-    struct upstream_file files[2] = {{"a.gguf", size, UPSTREAM_SHA256, {1}},
-                                     {"b/config.json", 3, UPSTREAM_NO_DIGEST, {0}}};
+    struct upstream_file files[2] = {{"a.gguf", size, UPSTREAM_SHA256, {1}, ""},
+                                     {"b/config.json", 3, UPSTREAM_NO_DIGEST, {0}, ""}};
     struct upstream_listing listing = {.count = 2, .files = files};
     struct mirror_version *version;
 

@@ -271,6 +271,7 @@ static void begin_range(struct hub *hub, struct range *range)
     struct upstream_place place = {.repository = "org/model",
                                    .commit = COMMIT,
                                    .path = "sub/a b.bin",
+                                   .etag = "",
                                    .size_bytes = 100,
                                    .digest_kind = UPSTREAM_SHA256};
 

@@ -100,6 +100,27 @@ TEST(pages_of_very_many_values_are_refused_unread)
     }
 }
 
+TEST(keys_of_a_bucket_that_are_no_files_are_left_out)
+{
+    static const char *const keys[] = {"b",   "a//b", "a/../b", "c/", "dir/x",    ".h", "dir",
+                                       "b/c", "b",    "e\x01",  "",   "\xff\xfe", "z",  "b/c/d"};
+    struct listing_builder *builder = listing_begin(false);
+    struct upstream_listing *listing = NULL;
+
+    assert_non_null(builder);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        assert_ok(listing_add(builder, zt_text_from(keys[i]), i, "e1", NULL));
+    assert_ok(listing_add(builder, zt_text_from("endless"), UINT64_MAX, "e2", NULL));
+    assert_ok(listing_end(builder, COMMIT, &listing, NULL));
+    assert_int_equal(listing->count, 3);
+    assert_string_equal(listing->files[0].path, "b/c/d");
+    assert_string_equal(listing->files[1].path, "dir/x");
+    assert_string_equal(listing->files[2].path, "z");
+    assert_string_equal(listing->files[2].etag, "e1");
+    assert_int_equal(listing->left_out, sizeof(keys) / sizeof(keys[0]) - 2);
+    upstream_listing_free(listing);
+}
+
 TEST(lists_that_make_no_sense_are_refused)
 {
     static const char *const lists[] = {
