@@ -177,7 +177,8 @@ const struct command command_table[] = {
      .details = "Lets a running server download all files of a repository from one of its "
                 "upstreams and check them, so that clients get them later without the upstream. "
                 "Shows the progress, and ends when all files are there. Run the same command again "
-                "to resume. If you interrupt it, the server continues.\nIf the server requires "
+                "to resume, or to get the latest commit. If you interrupt it, the server "
+                "continues.\nIf the server requires "
                 "tokens, the token needs the right to write.",
      .examples = {{"ztserve prefetch Qwen/Qwen3-0.6B", "to the server on this machine"},
                   {"ztserve prefetch acme/tiny --server https://models.example --revision v2",
