@@ -10,6 +10,7 @@ from pull_through import (
     REPO,
     begin_reading,
     download,
+    download_in_pieces,
     eventually_downloaded,
     eventually_right,
     fetch,
@@ -126,3 +127,19 @@ def test_wrong_bytes_of_an_earlier_process_are_not_completed_although_the_file_i
     eventually_downloaded(server, REPO, "model.safetensors", large)
     assert have != large[: 10 * MIB]
     assert resumed_download(server, TARGET, len(large), have=have) == large
+
+
+def test_a_piece_is_not_joined_with_wrong_ones_from_before_a_restart(upstream, mirror_of):
+    """Clients that fetch pieces side by side fetch the one again that was cut."""
+    large = safetensors(24 * MIB, seed=10)
+    upstream.add(REPO, {"model.safetensors": large})
+    server = mirror_of(upstream.endpoint)
+    flip_at(upstream, 1000)
+    pieces = download_in_pieces(server, TARGET, len(large))
+    assert pieces[0].is_right and pieces[0].body != large[: 10 * MIB]
+    server.wait_for_line("the bytes are dropped")
+    assert server.stop() == 0
+    server = mirror_of.again(server, upstream.endpoint)
+    eventually_downloaded(server, REPO, "model.safetensors", large)
+    again = fetch(server, TARGET, {"Range": f"bytes={20 * MIB}-{len(large) - 1}"})
+    assert (again.status, again.body) == (200, large)

@@ -59,8 +59,7 @@ static void on_wrong(void *context, const struct mirror_place *place)
     char path[MODEL_PATH_SIZE];
 
     atomic_fetch_add(&upstream->wrong_files, 1);
-    mirror_index_mark(&upstream->mirror->index, place, NULL);
-    mirror_index_save_soon(&upstream->mirror->index, place->file.repository);
+    mirror_index_note_wrong(&upstream->mirror->index, place);
     mirror_index_doubt(&upstream->mirror->index, place->file.repository);
     if (snprintf(path, sizeof(path), "%s/%s", place->file.repository, place->file.path) <
         (int)sizeof(path))

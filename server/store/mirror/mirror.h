@@ -14,7 +14,7 @@ struct mirror_options {
     const struct config *config;
     const char *folder; /* exists; only one process may use it */
     struct workers *workers;
-    struct workers *waiters; /* for jobs that may wait for another machine */
+    struct workers *waiters;   /* for jobs that may wait for another machine */
     const char *const *tokens; /* one for each upstream, or NULL; copied */
 };
 

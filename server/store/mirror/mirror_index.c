@@ -17,7 +17,7 @@
 #include "zt/digest.h"
 
 /* The last digit is the format version. */
-#define MAGIC       "ZTSMIR02"
+#define MAGIC       "ZTSMIR03"
 #define MAGIC_BYTES 8
 /* Time between doubts about the current commit of one repository. */
 #define DOUBT_MS       1000
@@ -268,6 +268,25 @@ void mirror_index_mark(struct mirror_index *index, const struct mirror_place *pl
     pthread_mutex_lock(&index->lock);
     mark(index, &place->file, proof);
     pthread_mutex_unlock(&index->lock);
+}
+
+void mirror_index_note_wrong(struct mirror_index *index, const struct mirror_place *place)
+{
+    const int64_t now_s = clock_wall_ns() / CLOCK_NS_PER_S;
+    struct mirror_entry like = {.size_bytes = place->file.size_bytes,
+                                .digest_kind = place->file.digest_kind};
+    const struct mirror_repository *repository;
+
+    memcpy(like.digest, place->file.digest, sizeof(like.digest));
+    pthread_mutex_lock(&index->lock);
+    mark(index, &place->file, NULL);
+    repository = mirror_index_find(index, zt_text_from(place->file.repository));
+    for (unsigned i = 0; repository != NULL && i < repository->version_count; i++)
+        for (size_t n = 0; n < repository->versions[i]->count; n++)
+            if (mirror_entry_has_bytes_of(&repository->versions[i]->entries[n], &like))
+                repository->versions[i]->entries[n].wrong_s = now_s;
+    pthread_mutex_unlock(&index->lock);
+    mirror_index_save(index, place->file.repository);
 }
 
 void mirror_index_agree(struct mirror_index *index, const struct mirror_place *place,

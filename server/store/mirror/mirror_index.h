@@ -107,6 +107,9 @@ bool mirror_index_remove(struct mirror_index *index, const char *name,
 void mirror_index_mark(struct mirror_index *index, const struct mirror_place *place,
                        const uint8_t *proof);
 
+/* Notes that wrong bytes were found, also on disk: clients may have some of them. */
+void mirror_index_note_wrong(struct mirror_index *index, const struct mirror_place *place);
+
 /* Does the same at an open, by what its source says now, if that differs from the place: the cache
  * may have lost bytes that were verified, or another repository's file had the same bytes. */
 void mirror_index_agree(struct mirror_index *index, const struct mirror_place *place,

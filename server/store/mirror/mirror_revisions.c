@@ -72,6 +72,20 @@ static bool state_file(struct store *store, const char *path, const struct file_
     return entry != NULL;
 }
 
+/* How long after the start clients continue what an earlier process has sent them. */
+#define CONTINUED_MS 3600000
+
+/* Before the start, perhaps. */
+static bool was_wrong_before(struct mirror *mirror, const struct mirror_entry *entry)
+{
+    int64_t wrong_s;
+
+    pthread_mutex_lock(&mirror->index.lock);
+    wrong_s = entry->wrong_s;
+    pthread_mutex_unlock(&mirror->index.lock);
+    return wrong_s != 0 && clock_wall_ns() / CLOCK_NS_PER_S - wrong_s < CONTINUED_MS / 1000;
+}
+
 static bool was_wrong(struct store *store, const char *path, const struct file_identity *identity)
 {
     struct mirror *mirror = mirror_of(store);
@@ -82,14 +96,12 @@ static bool was_wrong(struct store *store, const char *path, const struct file_i
     if (entry != NULL) {
         const struct mirror_place place = mirror_place_of(mirror, &target, entry);
 
-        wrong = mirror_file_was_wrong(mirror->upstreams[target.upstream].files, &place);
+        wrong = mirror_file_was_wrong(mirror->upstreams[target.upstream].files, &place) ||
+                was_wrong_before(mirror, entry);
     }
     mirror_version_release(target.version);
     return wrong;
 }
-
-/* How long after the start clients continue what an earlier process has sent them. */
-#define CONTINUED_MS 3600000
 
 /* A process that was killed may have passed on bytes without keeping their checksums, or may have
  * found out that they are wrong: that the file is verified by now says nothing about them. */

@@ -68,6 +68,7 @@ static void carry_over(struct mirror_entry *entry, const struct mirror_version *
     entry->modified_ns = old->modified_ns;
     entry->is_begun = old->is_begun;
     entry->was_begun_before = old->was_begun_before;
+    entry->wrong_s = old->wrong_s;
     entry->is_verified = old->is_verified;
     memcpy(entry->proof, old->proof, sizeof(entry->proof));
 }
@@ -188,6 +189,7 @@ void mirror_version_write(const struct mirror_version *version, struct record_wr
         record_write_bytes(out, entry->digest, sizeof(entry->digest));
         record_write_uint(out, (uint64_t)entry->modified_ns, 8);
         record_write_uint(out, flags_of(entry), 1);
+        record_write_uint(out, (uint64_t)entry->wrong_s, 8);
         record_write_bytes(out, entry->proof, sizeof(entry->proof));
     }
 }
@@ -221,6 +223,7 @@ static bool read_entry(struct record_reader *in, char **at, size_t left, struct 
     digest = record_read_bytes(in, sizeof(entry->digest));
     entry->modified_ns = (int64_t)record_read_uint(in, 8);
     flags = record_read_uint(in, 1);
+    entry->wrong_s = (int64_t)record_read_uint(in, 8);
     proof = record_read_bytes(in, sizeof(entry->proof));
     if (in->failed || entry->digest_kind > UPSTREAM_GIT_SHA1)
         return false;

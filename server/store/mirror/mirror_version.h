@@ -22,6 +22,7 @@ struct mirror_entry {
     bool is_begun;         /* clients may have had some of its bytes before it was verified */
     bool is_begun_saved;   /* on disk */
     bool was_begun_before; /* by an earlier process, which neither verified nor kept all of them */
+    int64_t wrong_s;       /* when wrong bytes of it were found last, since 1970; 0: never */
     bool is_verified;
     uint8_t proof[MIRROR_PROOF_BYTES];
 };
