@@ -232,7 +232,7 @@ void mirror_current_free(struct mirror_current *list, size_t count)
 }
 
 static void mark_entries(const struct mirror_version *version, const struct mirror_entry *like,
-                         const uint8_t *proof)
+                         const uint8_t *proof, int64_t wrong_s)
 {
     for (size_t i = 0; i < version->count; i++) {
         struct mirror_entry *entry = &version->entries[i];
@@ -240,14 +240,15 @@ static void mark_entries(const struct mirror_version *version, const struct mirr
         if (!mirror_entry_has_bytes_of(entry, like))
             continue;
         entry->is_verified = proof != NULL;
+        entry->wrong_s = wrong_s != 0 ? wrong_s : entry->wrong_s;
         if (proof != NULL)
             memcpy(entry->proof, proof, sizeof(entry->proof));
     }
 }
 
-/* With the lock. */
+/* With the lock. wrong_s: the time if the bytes were found wrong, or 0. */
 static void mark(struct mirror_index *index, const struct upstream_place *file,
-                 const uint8_t *proof)
+                 const uint8_t *proof, int64_t wrong_s)
 {
     struct mirror_entry like = {.path = file->path,
                                 .etag = file->etag,
@@ -257,7 +258,7 @@ static void mark(struct mirror_index *index, const struct upstream_place *file,
 
     memcpy(like.digest, file->digest, sizeof(like.digest));
     for (unsigned i = 0; repository != NULL && i < repository->version_count; i++)
-        mark_entries(repository->versions[i], &like, proof);
+        mark_entries(repository->versions[i], &like, proof, wrong_s);
     if (repository != NULL)
         repository->is_unsaved = true;
 }
@@ -266,25 +267,14 @@ void mirror_index_mark(struct mirror_index *index, const struct mirror_place *pl
                        const uint8_t *proof)
 {
     pthread_mutex_lock(&index->lock);
-    mark(index, &place->file, proof);
+    mark(index, &place->file, proof, 0);
     pthread_mutex_unlock(&index->lock);
 }
 
 void mirror_index_note_wrong(struct mirror_index *index, const struct mirror_place *place)
 {
-    const int64_t now_s = clock_wall_ns() / CLOCK_NS_PER_S;
-    struct mirror_entry like = {.size_bytes = place->file.size_bytes,
-                                .digest_kind = place->file.digest_kind};
-    const struct mirror_repository *repository;
-
-    memcpy(like.digest, place->file.digest, sizeof(like.digest));
     pthread_mutex_lock(&index->lock);
-    mark(index, &place->file, NULL);
-    repository = mirror_index_find(index, zt_text_from(place->file.repository));
-    for (unsigned i = 0; repository != NULL && i < repository->version_count; i++)
-        for (size_t n = 0; n < repository->versions[i]->count; n++)
-            if (mirror_entry_has_bytes_of(&repository->versions[i]->entries[n], &like))
-                repository->versions[i]->entries[n].wrong_s = now_s;
+    mark(index, &place->file, NULL, clock_wall_ns() / CLOCK_NS_PER_S);
     pthread_mutex_unlock(&index->lock);
     mirror_index_save(index, place->file.repository);
 }
@@ -300,7 +290,7 @@ void mirror_index_agree(struct mirror_index *index, const struct mirror_place *p
     /* With the lock: the verdict may come now, and is then marked afterwards. */
     pthread_mutex_lock(&index->lock);
     is_verified = mirror_file_proof(source, proof);
-    mark(index, &place->file, is_verified ? proof : NULL);
+    mark(index, &place->file, is_verified ? proof : NULL, 0);
     pthread_mutex_unlock(&index->lock);
     if (is_verified)
         mirror_index_save_soon(index, place->file.repository);

@@ -355,9 +355,10 @@ TEST(repositories_survive_a_restart)
     pthread_mutex_unlock(&mirrored.lock);
     mirror_version_release(version);
     /* What was not verified when the process ended remains doubtful. */
-    mirror_index_mark(&mirrored, &place, NULL);
+    mirror_index_note_wrong(&mirrored, &place);
     open_again();
     assert_int_equal(known("acme/tiny", NULL, &version), 7);
+    assert_true(version->entries[0].wrong_s > 0 && version->entries[1].wrong_s == 0);
     assert_true(version->entries[0].was_begun_before && !version->entries[1].was_begun_before);
     mirror_version_release(version);
 }
