@@ -160,7 +160,7 @@ static bool check_url(struct config_upstream *upstream, const char *origin, cons
 
     if (length == 0)
         return config_fail(message, "%s: url is missing", origin);
-    while (length > 0 && upstream->url[length - 1] == '/')
+    while (upstream->url + length > host_of(upstream->url) && upstream->url[length - 1] == '/')
         upstream->url[--length] = '\0';
     if (upstream->kind == CONFIG_UPSTREAM_HUB && config_root_is_bucket(upstream->url))
         upstream->kind = CONFIG_UPSTREAM_S3;

@@ -287,6 +287,16 @@ def test_a_removed_repository_frees_its_space_but_not_what_others_share(mirror, 
     assert len(repositories(mirror("root", {"writable": True}))) == 2
 
 
+def test_a_download_that_resumes_after_the_removal_begins_again(mirror, hub):
+    content = safetensors(4_000_000)
+    hub.add("acme/large", {"model.safetensors": content})
+    server = mirror(beside={"writable": True})
+    assert get(server, "/files/acme/large/model.safetensors", Range="bytes=0-2999999").body == content[:3_000_000]
+    assert ask(server, "DELETE", removal("acme/large")).status == 204
+    resumed = get(server, "/files/acme/large/model.safetensors", Range="bytes=3000000-")
+    assert (resumed.status, resumed.body) == (200, content)
+
+
 def test_removing_needs_a_writable_server_or_the_scope_write(mirror, tmp_path):
     assert_problem(ask(mirror(), "DELETE", removal()), 403, "read-only")
     reader, writer = Client("reader", "read"), Client("writer", "write", "acme/*")

@@ -158,7 +158,7 @@ static void await_all(struct mirror_file *file, struct zt_source_waiter *waiter)
 
     waiter->next = NULL;
     if (atomic_load(&file->verdict) == MIRROR_WRONG) {
-        mirror_wake_failed(waiter, ZT_STALE, MIRROR_WRONG_BYTES);
+        mirror_wake_failed(waiter, ZT_STALE, mirror_why_lost(file));
         return;
     }
     pthread_mutex_lock(&files->lock);
@@ -271,7 +271,7 @@ void mirror_file_bring(struct zt_source *source, struct zt_source_waiter *waiter
     zt_error_clear(&waiter->error);
     waiter->next = NULL;
     if (mirror_file_is_lost(source))
-        mirror_wake_failed(waiter, ZT_STALE, MIRROR_WRONG_BYTES);
+        mirror_wake_failed(waiter, ZT_STALE, mirror_why_lost(file));
     else
         await_all(file, waiter);
 }

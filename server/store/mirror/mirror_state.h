@@ -41,6 +41,7 @@ struct mirror_file {
     char *texts; /* of the place */
     struct zt_source *cached;
     _Atomic(enum mirror_verdict) verdict;
+    atomic_bool is_dropped; /* lost because its repository was removed */
     /* Blocks that a client may have had. */
     uint32_t block_count;
     uint32_t left_count; /* blocks that no client has had */
@@ -60,6 +61,7 @@ struct mirror_file {
 
 #define MIRROR_WRONG_MOST  1024u
 #define MIRROR_WRONG_BYTES "the upstream sent wrong bytes"
+#define MIRROR_DROPPED     "the repository was removed from the mirror"
 
 struct mirror_wrong {
     uint8_t key[CACHE_KEY_BYTES];
@@ -81,6 +83,12 @@ struct mirror_files {
     struct mirror_wrong wrong[MIRROR_WRONG_MOST]; /* a ring */
     unsigned wrong_next;
 };
+
+/* Why a lost file cannot be read. */
+static inline const char *mirror_why_lost(const struct mirror_file *file)
+{
+    return atomic_load(&file->is_dropped) ? MIRROR_DROPPED : MIRROR_WRONG_BYTES;
+}
 
 static inline bool mirror_has_digest(const struct mirror_file *file)
 {

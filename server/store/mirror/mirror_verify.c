@@ -102,14 +102,20 @@ void mirror_verify_drop(struct mirror_file *file)
 {
     struct mirror_files *files = file->files;
     struct zt_source_waiter *waiters;
+    enum mirror_verdict before;
 
     pthread_mutex_lock(&files->lock);
-    if (atomic_exchange(&file->verdict, MIRROR_WRONG) != MIRROR_WRONG)
+    atomic_store(&file->is_dropped, atomic_load(&file->verdict) != MIRROR_WRONG);
+    before = atomic_exchange(&file->verdict, MIRROR_WRONG);
+    if (before != MIRROR_WRONG)
         mirror_file_unlist(file);
+    /* Clients may have bytes that were never checked, and that a later fetch need not match. */
+    if (before == MIRROR_UNKNOWN && file->left_count < file->block_count)
+        note_wrong(files, file);
     waiters = take_waiters(file);
     pthread_mutex_unlock(&files->lock);
     cache_lose(file->cached);
-    mirror_wake_failed(waiters, ZT_STALE, "the repository was removed");
+    mirror_wake_failed(waiters, ZT_STALE, MIRROR_DROPPED);
 }
 
 static void verified(struct mirror_file *file, const uint8_t proof[MIRROR_PROOF_BYTES])
@@ -142,7 +148,7 @@ static void complete(struct mirror_file *file)
     waiters = take_waiters(file);
     pthread_mutex_unlock(&file->files->lock);
     if (is_wrong)
-        mirror_wake_failed(waiters, ZT_STALE, MIRROR_WRONG_BYTES);
+        mirror_wake_failed(waiters, ZT_STALE, mirror_why_lost(file));
     else
         mirror_wake(waiters, NULL);
 }

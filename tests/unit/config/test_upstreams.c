@@ -90,6 +90,8 @@ static const struct {
     {"[{\"url\": \"https://a\", \"name\": \"repositories\"}]",
      "upstreams[0].name: \"repositories\" is taken"},
     {"[{}]", "upstreams[0]: url is missing"},
+    {"[{\"url\": \"https://\"}]", "upstreams[0].url: \"https://\" is not an address such as"},
+    {"[{\"url\": \"s3://\"}]", "upstreams[0].url: \"s3://\": a bucket's name has 3 to 63"},
     {"[{\"url\": \"https://a\", \"tokenfile\": \"x\"}]",
      "upstreams[0].tokenfile: unknown key; did you mean \"token_file\"?"},
     {"[{\"url\": \"https://a\", \"qqqqqq\": 1}]", "upstreams[0].qqqqqq: unknown key"},
