@@ -34,6 +34,7 @@ struct zt_source_waiter {
     void (*wake)(struct zt_source_waiter *waiter);
     struct zt_error error;
     /* The source's. */
+    struct zt_source *source; /* that has the waiter */
     struct zt_source_waiter *next;
     uint64_t until;
     bool is_for_checked;
@@ -76,6 +77,9 @@ struct zt_source_ops {
      * the first on, and notes that they are; fewer than length if the source has yet to be checked
      * as a whole. await then wakes when more may be. Never waits. NULL: all may be. */
     uint64_t (*pass)(struct zt_source *source, uint64_t offset, uint64_t length);
+    /* Takes a waiter back. Returns true if it will not be woken any more; false if it has been, or
+     * soon is. Never waits. NULL: waiters are woken within the time that a fetch may take. */
+    bool (*forget)(struct zt_source *source, struct zt_source_waiter *waiter);
     /* The bytes are made in units of this length, the first at offset 0: to read a part of one
      * costs as much as all of it, and different units can be read side by side. NULL: no units. */
     uint32_t (*unit)(const struct zt_source *source);
@@ -129,6 +133,9 @@ void zt_source_advise(struct zt_source *source, uint64_t offset, uint64_t length
 bool zt_source_can_await(const struct zt_source *source);
 void zt_source_await(struct zt_source *source, uint64_t offset, uint64_t length, uint64_t least,
                      struct zt_source_waiter *waiter);
+/* forget of the source that has the waiter. False if it waits for nothing. Not while the same
+ * waiter begins to wait. */
+bool zt_source_forget(struct zt_source_waiter *waiter);
 size_t zt_source_take_arrived(struct zt_source *source, uint64_t offset, void *buffer,
                               size_t length);
 /* length for sources without pass. */

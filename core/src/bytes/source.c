@@ -85,7 +85,16 @@ void zt_source_await(struct zt_source *source, uint64_t offset, uint64_t length,
     assert(zt_source_can_await(source) && waiter->wake != NULL);
     assert(length > 0 && least > 0 && least <= length);
     zt_error_clear(&waiter->error);
+    /* A source that passes the wait on to another is replaced by that. */
+    waiter->source = source;
     source->ops->await(source, offset, length, least, waiter);
+}
+
+bool zt_source_forget(struct zt_source_waiter *waiter)
+{
+    struct zt_source *source = waiter->source;
+
+    return source != NULL && source->ops->forget != NULL && source->ops->forget(source, waiter);
 }
 
 size_t zt_source_take_arrived(struct zt_source *source, uint64_t offset, void *buffer,

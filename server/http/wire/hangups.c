@@ -12,6 +12,7 @@
 #include "http/exchange/request_state.h"
 #include "http/tls/tls_session.h"
 #include "http/wire/connections.h"
+#include "http/wire/sender.h"
 
 /* How often to check a client that hung up: it may be waiting for its answer. */
 #define LOOK_MS 250
@@ -81,8 +82,13 @@ static void give_up(struct connection *connection, uint64_t now_ms)
     assert(now_ms >= connection->hung_up_ms);
     if (connection->hung_up_ms == 0)
         connection->hung_up_ms = now_ms;
-    if (now_ms - connection->hung_up_ms >= HALF_CLOSED_MS && waits_for_answer(connection))
+    if (now_ms - connection->hung_up_ms < HALF_CLOSED_MS)
+        return;
+    if (waits_for_answer(connection))
         atomic_store_explicit(&connection->is_deserted, true, memory_order_relaxed);
+    /* The rest of an answer may wait longer than its beginning. */
+    if (connection->request != NULL && connection_is_suspended(connection))
+        sender_give_up(connection->request, HALF_CLOSED_MS);
 }
 
 static void look(struct hangups *hangups, struct connection *connection, uint64_t now_ms)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "http/body/page_cache.h"
 #include "http/body/pinned.h"
 #include "http/exchange/request_state.h"
@@ -63,6 +64,7 @@ struct window {
     /* Called when the window's bytes can be read without waiting for a store; the other job carries
      * the call to the loop. */
     struct zt_source_waiter waiter;
+    int64_t asked_ms;
     struct job call;
 };
 
@@ -284,6 +286,7 @@ static void fill_or_await(struct window *window)
     assert(window->state == WINDOW_FILLING && window->length > 0);
     if ((remote != NULL && zt_source_can_await(remote)) || is_held_back(window)) {
         advise(window);
+        window->asked_ms = clock_ms();
         answer_await(ahead->answer, window->from, window->length, window->length, &window->waiter);
     } else
         workers_submit(server_waiters(ahead->request->server), &window->job);
@@ -564,6 +567,19 @@ void readahead_cancel(struct readahead *ahead)
         atomic_store(&ahead->cancelled, true);
 }
 
+void readahead_give_up(struct readahead *ahead, int64_t waited_ms)
+{
+    for (unsigned i = 0; i < WINDOWS; i++) {
+        struct window *window = &ahead->windows[i];
+
+        if (window->state != WINDOW_FILLING || clock_ms() - window->asked_ms < waited_ms ||
+            !zt_source_forget(&window->waiter))
+            continue;
+        zt_fail(&window->waiter.error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the client has left");
+        wake(&window->waiter);
+    }
+}
+
 bool readahead_end(struct readahead *ahead)
 {
     assert(!ahead->ended);
@@ -573,5 +589,6 @@ bool readahead_end(struct readahead *ahead)
     }
     ahead->ended = true;
     readahead_cancel(ahead);
+    readahead_give_up(ahead, 0);
     return false;
 }

@@ -31,6 +31,9 @@ const struct zt_error *readahead_error(const struct readahead *ahead);
 /* Stops reading soon and starts no more reads. Accepts NULL. */
 void readahead_cancel(struct readahead *ahead);
 
+/* As remote_body_give_up. */
+void readahead_give_up(struct readahead *ahead, int64_t waited_ms);
+
 /* Call it when the request is over. Returns true if it was freed; the caller then frees the
  * request. Returns false if a worker is still reading from the request's answer; both are freed
  * when the worker is done. */

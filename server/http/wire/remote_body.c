@@ -282,6 +282,15 @@ const struct zt_error *remote_body_error(const struct remote_body *body)
     return body->error.status != ZT_OK ? &body->error : NULL;
 }
 
+void remote_body_give_up(struct remote_body *body, int64_t waited_ms)
+{
+    if (!body->is_called || clock_ms() - body->asked_ms < waited_ms ||
+        !zt_source_forget(&body->waiter))
+        return;
+    zt_fail(&body->waiter.error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the client has left");
+    wake(&body->waiter);
+}
+
 /* --- of a request --- */
 
 static void end_call(struct remote_body *body)

@@ -40,6 +40,10 @@ bool remote_body_is_last(const struct remote_body *body);
 /* Returns true while a job runs. */
 bool remote_body_is_fetching(const struct remote_body *body);
 
+/* The client has hung up: no longer waits for bytes that are held back until their whole file is
+ * checked, if it has waited for them that long. The body fails then, which is noticed as usual. */
+void remote_body_give_up(struct remote_body *body, int64_t waited_ms);
+
 /* Returns the error after which no parts follow, or NULL. */
 const struct zt_error *remote_body_error(const struct remote_body *body);
 

@@ -317,6 +317,16 @@ enum outcome sender_load(struct request *request)
     return request->server->waiters != NULL ? fetch(request) : choose(request);
 }
 
+void sender_give_up(struct request *request, int64_t waited_ms)
+{
+    const struct request_state *state = request_state_const(request);
+
+    if (state->remote != NULL)
+        remote_body_give_up(state->remote, waited_ms);
+    if (state->ahead != NULL)
+        readahead_give_up(state->ahead, waited_ms);
+}
+
 bool sender_end(struct request *request)
 {
     const struct request_state *state = request_state(request);

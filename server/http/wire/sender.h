@@ -17,6 +17,10 @@ struct MHD_Response;
  * fails, the answer becomes a problem. */
 enum outcome sender_load(struct request *request);
 
+/* The client has hung up: its answer no longer waits for bytes that are held back, if it has waited
+ * for them that long. */
+void sender_give_up(struct request *request, int64_t waited_ms);
+
 /* Ends the sending of an answer, whether or not all of it was sent. Returns false if a worker is
  * still reading from the request, which readahead.c then frees. */
 bool sender_end(struct request *request);

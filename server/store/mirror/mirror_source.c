@@ -188,6 +188,17 @@ static void source_await(struct zt_source *source, uint64_t offset, uint64_t len
         zt_source_await(file->cached, offset, length, least, waiter);
 }
 
+static bool source_forget(struct zt_source *source, struct zt_source_waiter *waiter)
+{
+    struct mirror_file *file = file_of(source);
+    bool is_forgotten;
+
+    pthread_mutex_lock(&file->files->lock);
+    is_forgotten = mirror_verify_forget(file, waiter);
+    pthread_mutex_unlock(&file->files->lock);
+    return is_forgotten;
+}
+
 static size_t source_take_arrived(struct zt_source *source, uint64_t offset, void *buffer,
                                   size_t length)
 {
@@ -208,6 +219,7 @@ static const struct zt_source_ops mirror_ops = {
     .await = source_await,
     .take_arrived = source_take_arrived,
     .pass = source_pass,
+    .forget = source_forget,
 };
 
 enum zt_status mirror_file_open(struct mirror_files *files, const struct mirror_place *place,

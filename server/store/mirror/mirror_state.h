@@ -100,6 +100,8 @@ void mirror_verify_poke(struct mirror_file *file);
 
 /* With the lock: a waiter for all of the file; poke afterwards. */
 void mirror_verify_await(struct mirror_file *file, struct zt_source_waiter *waiter);
+/* With the lock: the waiter waits no more. Returns false if it is woken. */
+bool mirror_verify_forget(struct mirror_file *file, struct zt_source_waiter *waiter);
 
 /* Without the lock. The cache has lost the file because the upstream sent other bytes than before,
  * or its digest disagrees. */

@@ -379,3 +379,16 @@ void mirror_verify_await(struct mirror_file *file, struct zt_source_waiter *wait
     waiter->next = file->waiters;
     file->waiters = waiter;
 }
+
+bool mirror_verify_forget(struct mirror_file *file, struct zt_source_waiter *waiter)
+{
+    struct zt_source_waiter **link = &file->waiters;
+
+    while (*link != NULL && *link != waiter)
+        link = &(*link)->next;
+    if (*link == NULL)
+        return false;
+    *link = waiter->next;
+    waiter->next = NULL;
+    return true;
+}

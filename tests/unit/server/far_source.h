@@ -44,6 +44,10 @@ struct far_source {
     atomic_uint reads;
     atomic_uint waits;
     atomic_bool waited_on_a_loop;
+    /* Waiters of bytes behind held_at, which are held back for ever. */
+    atomic_uint_fast64_t held_at; /* 0: none are */
+    struct zt_source_waiter *waiting;
+    atomic_uint waiting_count;
 };
 
 static inline struct far_source *as_far(const struct zt_source *source)
@@ -191,12 +195,46 @@ static inline void far_await(struct zt_source *source, uint64_t offset, uint64_t
     (void)least;
     zt_error_clear(&waiter->error);
     pthread_mutex_lock(&far->lock);
+    if (far->held_at > 0 && offset >= far->held_at) {
+        waiter->next = far->waiting;
+        far->waiting = waiter;
+        atomic_fetch_add(&far->waiting_count, 1);
+        pthread_mutex_unlock(&far->lock);
+        return;
+    }
     if (far->fails != ZT_OK && offset >= far->fails_at)
         zt_fail(&waiter->error, far->fails, NULL, offset, "the store is away");
     else
         far_bring(far, offset, 1);
     pthread_mutex_unlock(&far->lock);
     waiter->wake(waiter);
+}
+
+static inline uint64_t far_pass(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    const uint64_t held_at = as_far(source)->held_at;
+
+    if (held_at == 0 || offset + length <= held_at)
+        return length;
+    return offset < held_at ? held_at - offset : 0;
+}
+
+static inline bool far_forget(struct zt_source *source, struct zt_source_waiter *waiter)
+{
+    struct far_source *far = as_far(source);
+    struct zt_source_waiter **link = &far->waiting;
+    bool is_waiting;
+
+    pthread_mutex_lock(&far->lock);
+    while (*link != NULL && *link != waiter)
+        link = &(*link)->next;
+    is_waiting = *link != NULL;
+    if (is_waiting) {
+        *link = waiter->next;
+        atomic_fetch_sub(&far->waiting_count, 1);
+    }
+    pthread_mutex_unlock(&far->lock);
+    return is_waiting;
 }
 
 static inline size_t far_take_arrived(struct zt_source *source, uint64_t offset, void *buffer,
@@ -234,6 +272,8 @@ static const struct zt_source_ops far_calling_ops = {.size = far_size,
                                                      .pin = far_pin,
                                                      .advise = far_advise,
                                                      .await = far_await,
+                                                     .pass = far_pass,
+                                                     .forget = far_forget,
                                                      .take_arrived = far_take_arrived};
 
 static inline struct far_source *far_open(const uint8_t *bytes, uint64_t length)
@@ -268,6 +308,7 @@ static inline void far_set(struct far_source *far, bool is_here)
     far->punches = false;
     far->advice_brings = false;
     far->has_no_room = false;
+    far->held_at = 0;
     far->fails = ZT_OK;
     far->fails_at = 0;
     far->full_at = 0;

@@ -520,6 +520,30 @@ TEST(many_wait_for_a_failing_upstream_and_try_again)
     stop();
 }
 
+TEST(a_waiter_that_is_forgotten_is_not_woken)
+{
+    static struct awaited awaited[3];
+    struct zt_source *source;
+
+    have_file(2 * MIB, UPSTREAM_SHA256);
+    start(false);
+    source = open_file();
+    assert_false(zt_source_forget(&awaited[0].waiter));
+    hold();
+    assert_int_equal(zt_source_pass(source, 0, 2 * MIB), MIB);
+    for (unsigned i = 0; i < 3; i++)
+        await_from(source, MIB, &awaited[i]);
+    assert_true(zt_source_forget(&awaited[1].waiter));
+    assert_false(zt_source_forget(&awaited[1].waiter));
+    assert_true(zt_source_forget(&awaited[2].waiter));
+    let_go();
+    AWAIT(atomic_load(&awaited[0].is_woken));
+    assert_false(zt_source_forget(&awaited[0].waiter));
+    zt_source_close(source);
+    stop();
+    assert_false(atomic_load(&awaited[1].is_woken) || atomic_load(&awaited[2].is_woken));
+}
+
 TEST(shutdown_wakes_all_waiters)
 {
     struct awaited awaited;

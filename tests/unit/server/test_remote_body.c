@@ -317,6 +317,34 @@ ON_LOOPS(clients_that_leave_release_everything)
     assert_int_equal(far->held, 0);
 }
 
+/* Before the head, within a stream, and read by workers. */
+ON_LOOPS(clients_that_leave_wait_no_more_for_bytes_that_are_held_back)
+{
+    static const char old[] = "GET /far HTTP/1.0\r\n" HOST "Connection: keep-alive\r\n\r\n";
+    int clients[3];
+
+    far_set(far, false);
+    far->base.ops = &far_calling_ops;
+    far->held_at = 9 * MIB;
+    clients[0] = ask("/far", "Range: bytes=9437184-\r\n");
+    clients[1] = ask("/far", "");
+    clients[2] = connect_client();
+    assert_int_equal(send(clients[2], old, strlen(old), MSG_NOSIGNAL), strlen(old));
+    for (unsigned i = 1; i < 3; i++)
+        for (size_t left = 9 * MIB; left > 0;) {
+            const ssize_t got = recv(clients[i], reply, left, 0);
+
+            assert_true(got > 0);
+            left -= (size_t)got;
+        }
+    AWAIT(atomic_load(&far->waiting_count) == 3);
+    for (unsigned i = 0; i < 3; i++)
+        close(clients[i]);
+    await_free();
+    assert_int_equal(atomic_load(&far->waiting_count), 0);
+    assert_int_equal(far->held, 0);
+}
+
 /* All that wait for the store leave the workers alone. */
 ON_LOOPS(waiting_for_the_store_holds_up_nothing_else)
 {
