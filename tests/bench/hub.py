@@ -29,17 +29,18 @@ location /{repo}/resolve/{commit}/ {{{{
 
 
 class Downloads:
-    """One file of one commit, each time into a fresh cache, by a client on a processor of its own."""
+    """One file of one commit, each time into a fresh cache, by a client on a processor of its own, if none are given."""
 
-    def __init__(self, context, home, commit):
+    def __init__(self, context, home, commit, processors=None, launcher=()):
         self.context, self.home, self.commit = context, home, commit
+        self.launcher = [*launcher, *pinned(context.client_processor if processors is None else processors)]
 
     def _seconds(self, command, server):
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir()
         url = f"http://{server.address}:{server.port}"
         variables = {"HF_HOME": str(self.home), "HF_ENDPOINT": url, "HF_HUB_DISABLE_UPDATE_CHECK": "1"}
-        command = [*pinned(self.context.client_processor), *map(str, command)]
+        command = [*self.launcher, *map(str, command)]
         return timed(lambda: subprocess.run(command, check=True, env={**os.environ, **variables}, capture_output=True))
 
     def by_client(self, release, server):

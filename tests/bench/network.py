@@ -48,11 +48,19 @@ class Network:
             self._ip("-n", name, "address", "add", f"{address}/30", "dev", "v0")
             self._ip("-n", name, "link", "set", "v0", "up")
 
+    def limit(self, bytes_s):
+        """What the server sends is let through at this rate."""
+        bucket = ["rate", f"{bytes_s * 8}", "burst", "1mb", "latency", "50ms"]
+        self._run("tc", "-n", self.names[0], "qdisc", "add", "dev", "v0", "root", "tbf", *bucket)
+
     @staticmethod
-    def _ip(*arguments):
-        result = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    def _run(*command):
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            raise Skipped(f"no network namespaces here: ip {' '.join(arguments)}: {result.stderr.strip()}")
+            raise Skipped(f"no network namespaces here: {' '.join(command)}: {result.stderr.strip()}")
+
+    def _ip(self, *arguments):
+        self._run("ip", *arguments)
 
     def launcher(self, side):
         return ["ip", "netns", "exec", self.names[side]]

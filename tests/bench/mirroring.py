@@ -1,0 +1,92 @@
+"""A mirror beside its upstream: the same download straight from there, and the same files in a plain folder.
+
+Upstream, mirror and client share the processors here, as they never do in practice. So the cold download is also measured
+over a line of 400 MB/s (two network namespaces, a token bucket), where the line is the limit and not the processors."""
+
+import os
+import shutil
+import subprocess
+
+from context import Skipped, Target
+from figures import Figure, Limit
+from hub import CURRENT, FILE, FILE_BYTES, REPO, Downloads, install_clients, make_file
+from network import CLIENT, SERVER, At, Network
+from reading import compare_two
+from workload import workload
+
+EVERYWHERE = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+LINE_BYTES_S = 400_000_000
+COLD_LEAST, WARM_LEAST = 0.9, 0.95
+ROW = f"hf download of {FILE_BYTES >> 30} GiB through a mirror"
+
+
+class Places:
+    """Where upstream, mirrors and clients run: all on this machine, or the upstream at the other end of a line."""
+
+    def __init__(self, context, line_bytes_s=None):
+        self.context, self.between = context, None
+        if line_bytes_s is not None:
+            self.between = context.start(Network)
+            self.between.limit(line_bytes_s)
+
+    def inside(self, side):
+        return self.between.launcher(side) if self.between else ()
+
+    def upstream(self, root):
+        if not self.between:
+            return self.context.ztserve(root, processors=EVERYWHERE)
+        return At(self.context.ztserve(root, processors=EVERYWHERE, listen=f"{SERVER}:0", launcher=self.inside(0)), SERVER)
+
+    def mirror(self, root, upstream):
+        """Over a new folder, with nothing in it."""
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir()
+        listen = f"{CLIENT if self.between else '127.0.0.1'}:0"
+        url = f"http://{upstream.address}:{upstream.port}"
+        return self.context.ztserve(root, "--upstream", url, processors=EVERYWHERE, listen=listen, launcher=self.inside(1))
+
+
+def upstream_root(context):
+    def make():
+        root = context.memory_folder("upstream", FILE_BYTES)
+        make_file(context, root / REPO / FILE)
+        return root
+
+    return context.once("upstream-root", make)
+
+
+def compare_cold(context, row, line_bytes_s=None):
+    install_clients()
+    places = Places(context, line_bytes_s)
+    upstream = places.upstream(upstream_root(context))
+    folder = context.memory_folder("mirror", 2 * FILE_BYTES)
+    straight = Downloads(context, folder / "home", "main", EVERYWHERE, places.inside(1))
+
+    def through_mirror():
+        server = places.mirror(folder / "mirror", upstream)
+        context.touch_memory(2 * FILE_BYTES)
+        seconds = straight.by_client(CURRENT, server)
+        context.stop(server)
+        shutil.rmtree(folder / "mirror")
+        return seconds
+
+    def directly():
+        context.touch_memory(2 * FILE_BYTES)
+        return straight.by_client(CURRENT, upstream)
+
+    directly()
+    (upstream.server if line_bytes_s else upstream).settle()
+    with context.watch() as others:
+        results = context.alternate([through_mirror, directly])
+    ours, theirs = ([FILE_BYTES / seconds for seconds in side] for side in results)
+    yield Figure("mirror-cold", row, "throughput", "B/s", ours, theirs, limit=Limit(least=COLD_LEAST), beside="the upstream itself", others=others[0])
+
+
+@workload("mirror-cold", "hf download of 1 GiB through a mirror that has nothing, beside the same from its upstream")
+def mirror_cold(context):
+    yield from compare_cold(context, f"{ROW}, cold")
+
+
+@workload("mirror-cold-line", "the same over a line of 400 MB/s")
+def mirror_cold_line(context):
+    yield from compare_cold(context, f"{ROW}, cold, upstream behind {LINE_BYTES_S / 1e6:.0f} MB/s", LINE_BYTES_S)
