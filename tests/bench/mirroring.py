@@ -5,11 +5,12 @@ over a line of 400 MB/s (two network namespaces, a token bucket), where the line
 
 import os
 import shutil
-import subprocess
+import time
+import urllib.request
 
-from context import Skipped, Target
+from context import Target
 from figures import Figure, Limit
-from hub import CURRENT, FILE, FILE_BYTES, REPO, Downloads, install_clients, make_file
+from hub import CURRENT, FILE, FILE_BYTES, REPO, Downloads, install_clients, look_at_hub, make_file
 from network import CLIENT, SERVER, At, Network
 from reading import compare_two
 from workload import workload
@@ -17,6 +18,8 @@ from workload import workload
 EVERYWHERE = ",".join(map(str, sorted(os.sched_getaffinity(0))))
 LINE_BYTES_S = 400_000_000
 COLD_LEAST, WARM_LEAST = 0.9, 0.95
+FIRST_BYTE_MOST_MS = 50
+FIRST_FILES, FIRST_BYTES = 20, 16 << 20
 ROW = f"hf download of {FILE_BYTES >> 30} GiB through a mirror"
 
 
@@ -37,13 +40,13 @@ class Places:
             return self.context.ztserve(root, processors=EVERYWHERE)
         return At(self.context.ztserve(root, processors=EVERYWHERE, listen=f"{SERVER}:0", launcher=self.inside(0)), SERVER)
 
-    def mirror(self, root, upstream):
+    def mirror(self, root, upstream, processors=EVERYWHERE):
         """Over a new folder, with nothing in it."""
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir()
         listen = f"{CLIENT if self.between else '127.0.0.1'}:0"
         url = f"http://{upstream.address}:{upstream.port}"
-        return self.context.ztserve(root, "--upstream", url, processors=EVERYWHERE, listen=listen, launcher=self.inside(1))
+        return self.context.ztserve(root, "--upstream", url, processors=processors, listen=listen, launcher=self.inside(1))
 
 
 def upstream_root(context):
@@ -90,3 +93,54 @@ def mirror_cold(context):
 @workload("mirror-cold-line", "the same over a line of 400 MB/s")
 def mirror_cold_line(context):
     yield from compare_cold(context, f"{ROW}, cold, upstream behind {LINE_BYTES_S / 1e6:.0f} MB/s", LINE_BYTES_S)
+
+
+@workload("mirror-warm", "the same from a mirror that has it, beside a folder")
+def mirror_warm(context):
+    root = upstream_root(context)
+    folder = context.ztserve(root)
+    commit, _ = look_at_hub(context, folder)
+    mirror = Places(context).mirror(context.memory_folder("mirror", FILE_BYTES) / "mirror", folder, context.processor)
+    target = f"/{REPO}/resolve/{commit}/{FILE}"
+    for server in (mirror, folder):
+        context.load(Target(server, target), requests=2)
+        server.settle()
+    for what, length in (("4 KiB", 4096), ("64 MiB", 64 << 20), ("1 GiB", FILE_BYTES)):
+        fields = (f"Range: bytes=0-{length - 1}",)
+        ours, theirs = (Target(server, target, fields) for server in (mirror, folder))
+        yield from compare_two(context, "mirror-warm", f"{what} from a mirror that has it", ours, theirs, (Limit(least=WARM_LEAST), None), "a folder")
+    context.stop(mirror, folder)
+
+
+def first_byte_ms(server, path):
+    """From the request to the first byte of the body, over a new connection."""
+    begun = time.monotonic()
+    with urllib.request.urlopen(f"http://{server.address}:{server.port}{path}", timeout=120) as answer:
+        answer.read(1)
+        return (time.monotonic() - begun) * 1000
+
+
+@workload("mirror-first-byte", "first byte of files that a mirror does not have yet, later than from its upstream")
+def mirror_first_byte(context):
+    root = context.memory_folder("first", FIRST_FILES * FIRST_BYTES)
+    for number in range(FIRST_FILES):
+        for repo in (REPO, f"bench/model-{number}"):
+            path = root / repo / f"{number}.bin"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(os.urandom(FIRST_BYTES if repo == REPO else 1 << 20))
+    upstream = context.ztserve(root)
+    for repo in (REPO, *(f"bench/model-{number}" for number in range(FIRST_FILES))):
+        context.fetch(upstream, f"/api/models/{repo}/tree/main")
+    upstream.settle()
+    mirror = Places(context).mirror(root.parent / f"{root.name}.mirror", upstream, context.client_processor)
+    context.fetch(mirror, f"/api/models/{REPO}")
+    with context.watch() as others:
+        for row, repo_of in (("of a repository that it knows", lambda _: REPO), ("of a new repository", lambda n: f"bench/model-{n}")):
+            later = []
+            for number in range(FIRST_FILES):
+                path = f"/{repo_of(number)}/resolve/main/{number}.bin"
+                theirs = first_byte_ms(upstream, path)
+                later.append(first_byte_ms(mirror, path) - theirs)
+            limit = Limit(most=FIRST_BYTE_MOST_MS, of="value")
+            yield Figure("mirror-first-byte", f"first byte of a file {row}", "later than from upstream", "ms", later, limit=limit)
+    context.stop(mirror, upstream)
