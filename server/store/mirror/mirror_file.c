@@ -15,6 +15,9 @@
 /* How long files are remembered, and how many that have no source. */
 #define REMEMBERED_MS   INT64_C(3600000)
 #define REMEMBERED_MOST 256u
+/* How many others stay open: the cache compares the blocks of a file that it opens with their
+ * checksums again, which each request for the file would wait for. */
+#define READY_MOST 64u
 
 /* --- places --- */
 
@@ -87,10 +90,6 @@ void mirror_file_unlist(struct mirror_file *file)
         link = &(*link)->next;
     *link = file->next;
     file->is_listed = false;
-    if (file->users == 0) {
-        assert(files->idle_count > 0);
-        files->idle_count--;
-    }
 }
 
 void mirror_file_unlock(struct mirror_file *file)
@@ -106,27 +105,42 @@ void mirror_file_unlock(struct mirror_file *file)
         zt_source_close(file->cached);
 }
 
-/* With the lock. Returns true if nothing would be forgotten with the file: no client had bytes that
+/* With the lock. Returns true if something would be forgotten with the file: clients had bytes that
  * are not verified. */
-static bool is_of_no_use(const struct mirror_file *file)
+static bool is_memory(const struct mirror_file *file)
 {
-    return atomic_load(&file->verdict) != MIRROR_UNKNOWN || file->left_count == file->block_count ||
-           !mirror_has_digest(file);
+    return atomic_load(&file->verdict) == MIRROR_UNKNOWN && file->left_count < file->block_count &&
+           mirror_has_digest(file);
 }
 
-/* Without the lock. Forgets files that have not been used for a long time. */
-static void sweep(struct mirror_files *files)
+/* With the lock. Of the files without users; NULL: there is none. */
+static struct mirror_file *find_oldest(const struct mirror_files *files, bool are_memory,
+                                       unsigned *out_count)
+{
+    struct mirror_file *oldest = NULL;
+
+    *out_count = 0;
+    for (struct mirror_file *file = files->first; file != NULL; file = file->next) {
+        if (file->users > 0 || is_memory(file) != are_memory)
+            continue;
+        ++*out_count;
+        if (oldest == NULL || file->used_ms < oldest->used_ms)
+            oldest = file;
+    }
+    return oldest;
+}
+
+/* Without the lock. Forgets files that have not been used for a long time, or are too many. */
+static void sweep(struct mirror_files *files, bool are_memory, unsigned most)
 {
     while (true) {
         const int64_t before_ms = clock_ms() - REMEMBERED_MS;
-        struct mirror_file *oldest = NULL;
+        struct mirror_file *oldest;
+        unsigned count;
 
         pthread_mutex_lock(&files->lock);
-        for (struct mirror_file *file = files->first; file != NULL; file = file->next)
-            if (file->users == 0 && (oldest == NULL || file->used_ms < oldest->used_ms))
-                oldest = file;
-        if (oldest == NULL ||
-            (files->idle_count <= REMEMBERED_MOST && oldest->used_ms > before_ms)) {
+        oldest = find_oldest(files, are_memory, &count);
+        if (oldest == NULL || (count <= most && oldest->used_ms > before_ms)) {
             pthread_mutex_unlock(&files->lock);
             return;
         }
@@ -137,16 +151,10 @@ static void sweep(struct mirror_files *files)
 
 void mirror_file_release(struct mirror_file *file)
 {
-    struct mirror_files *files = file->files;
-
-    pthread_mutex_lock(&files->lock);
+    pthread_mutex_lock(&file->files->lock);
     assert(file->users > 0);
-    if (file->users == 1 && is_of_no_use(file))
-        mirror_file_unlist(file);
     file->users--;
     file->used_ms = clock_ms();
-    if (file->users == 0 && file->is_listed)
-        files->idle_count++;
     mirror_file_unlock(file);
 }
 
@@ -281,10 +289,8 @@ static struct mirror_file *acquire(struct mirror_files *files, const uint8_t key
 
     pthread_mutex_lock(&files->lock);
     file = find(files, key);
-    if (file != NULL && file->users++ == 0) {
-        assert(files->idle_count > 0);
-        files->idle_count--;
-    }
+    if (file != NULL)
+        file->users++;
     pthread_mutex_unlock(&files->lock);
     if (file == NULL || !cache_has_lost(file->cached))
         return file;
@@ -302,7 +308,8 @@ enum zt_status mirror_file_acquire(struct mirror_files *files, const struct mirr
 
     if (status != ZT_OK)
         return zt_fail_memory(error, "a mirrored file");
-    sweep(files);
+    sweep(files, false, READY_MOST);
+    sweep(files, true, REMEMBERED_MOST);
     pthread_mutex_lock(&files->opening);
     file = acquire(files, key);
     if (file == NULL)

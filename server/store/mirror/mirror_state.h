@@ -74,7 +74,6 @@ struct mirror_files {
     pthread_cond_t parked;   /* no file is hashed */
     pthread_mutex_t opening; /* one file is opened at once; taken before lock */
     struct mirror_file *first;
-    unsigned idle_count; /* listed files without users */
     unsigned busy_count; /* files that are not parked */
     atomic_uint holders; /* the owner, and each file */
     atomic_bool is_strict;

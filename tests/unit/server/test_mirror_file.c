@@ -257,6 +257,7 @@ TEST(a_file_is_passed_on_and_verified)
 
     for (unsigned i = 0; i < 8; i++) {
         struct zt_source *source;
+        struct zt_pin pin;
 
         have_file(sizes[i / 2], i % 2 == 0 ? UPSTREAM_SHA256 : UPSTREAM_GIT_SHA1);
         start(false);
@@ -267,6 +268,11 @@ TEST(a_file_is_passed_on_and_verified)
         AWAIT(mirror_file_bytes_here(source) == world.size);
         assert_int_equal(atomic_load(&world.verified), i + 1);
         AWAIT(atomic_load(&world.settled) == i + 1);
+        zt_source_close(source);
+        /* It has stayed open, so no block has to be compared first. */
+        source = open_file();
+        assert_ok(zt_source_pin(source, 0, world.size, false, &pin, NULL));
+        zt_pin_release(&pin);
         zt_source_close(source);
         stop();
         free(world.bytes);
