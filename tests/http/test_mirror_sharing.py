@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import os
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -29,8 +30,9 @@ from pull_through import (
 from wire import at_once, eventually, get, read_exactly
 
 MEDIUM = safetensors(24 * MIB, seed=3)
-LARGE_SIZE = 64 * MIB
-CLIENTS = 30
+# For a measurement: ZT_MIRROR_MIB=1024 ZT_MIRROR_CLIENTS=100.
+LARGE_SIZE = int(os.environ.get("ZT_MIRROR_MIB", 64)) * MIB
+CLIENTS = int(os.environ.get("ZT_MIRROR_CLIENTS", 30))
 WAITING = 200
 # Beyond the bytes of the files themselves.
 ONCE = 1.01
@@ -59,6 +61,7 @@ def test_many_clients_at_once_cost_upstream_one_download(upstream, mirror_of):
     counted = upstream.counting()
     target = resolve_path(REPO, "large.safetensors")
     got = at_once(*[lambda: digest_of_download(server, target)] * CLIENTS)
+    print(f"{CLIENTS} clients, {len(large())} bytes: upstream sent {counted.sent_bytes()} bytes")
     assert got == [(200, len(large()), sha256(large()))] * CLIENTS
     assert counted.sent_bytes() <= ONCE * len(large()), counted
     # Its list was asked for once, too.
