@@ -195,6 +195,7 @@ static bool comes_from_here(struct request *request, unsigned index, struct zt_t
 {
     const unsigned source = mirror_upstream_of(request->server->store, repository);
 
+    assert(index < upstream_count(request->server));
     if (source == index)
         return true;
     if (source == UINT_MAX)
@@ -309,6 +310,7 @@ enum outcome prefetch_post(struct request *request)
 
 static void write_repository(struct json *json, const struct mirror_repository_report *report)
 {
+    assert(report->verified_count <= report->file_count);
     json_object_begin(json);
     write_text(json, "repository", report->name);
     write_text(json, "commit", report->commit);

@@ -138,6 +138,7 @@ static uint64_t room_of(struct cache *cache)
     uint64_t used;
     uint64_t limit;
 
+    assert(cache != NULL);
     cache_room(cache, &used, &limit);
     return limit;
 }
@@ -387,6 +388,7 @@ unsigned mirror_upstream_of(struct store *store, struct zt_text repository)
     struct mirror *mirror = cast(store);
     const unsigned known = mirror_known_upstream(mirror, repository);
 
+    assert(known == UINT_MAX || known < mirror->upstream_count);
     return known != UINT_MAX ? known : mirror_matching_upstream(mirror, repository);
 }
 

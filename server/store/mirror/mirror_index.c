@@ -390,6 +390,7 @@ bool mirror_index_remove(struct mirror_index *index, const char *name,
 {
     struct mirror_repository *repository;
 
+    assert(strlen(name) < UPSTREAM_REPOSITORY_SIZE);
     /* A save in progress would write the file again. */
     pthread_mutex_lock(&index->saving);
     pthread_mutex_lock(&index->lock);

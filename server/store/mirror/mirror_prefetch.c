@@ -131,6 +131,7 @@ static enum zt_status check_room(const struct prefetch *prefetch, struct zt_erro
     const struct mirror_prefetch_ops *ops = &prefetch->all->ops;
     const uint64_t room = ops->room != NULL ? ops->room(ops->context) : UINT64_MAX;
 
+    assert(prefetch->report.state == MIRROR_PREFETCH_LISTING);
     if (prefetch->report.size_bytes <= room)
         return ZT_OK;
     return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,

@@ -14,6 +14,7 @@ static void describe(struct mirror *mirror, const struct mirror_current *current
 {
     const struct mirror_version *version = current->version;
 
+    assert(version != NULL && version->commit[0] != '\0');
     *out_report = (struct mirror_repository_report){.modified_ns = version->modified_ns,
                                                     .checked_s = current->checked_s,
                                                     .is_gone = current->is_gone_upstream,
@@ -72,6 +73,7 @@ static int compare(const void *a, const void *b)
 /* With the lock of the index. */
 static void note_shared(const struct mirror_version *version, struct removed *list, size_t count)
 {
+    assert(count == 0 || list != NULL);
     for (size_t i = 0; count > 0 && i < version->count; i++) {
         const struct removed like = {.entry = &version->entries[i]};
         struct removed *found = bsearch(&like, list, count, sizeof(*list), compare);
@@ -107,6 +109,7 @@ static struct removed *list_files(struct mirror_version *const *versions, unsign
     struct removed *list;
     size_t count = 0;
 
+    assert(version_count <= MIRROR_VERSIONS_MAX);
     for (unsigned i = 0; i < version_count; i++)
         count += versions[i]->count;
     list = calloc(count + 1, sizeof(*list));
@@ -123,6 +126,7 @@ static struct removed *list_files(struct mirror_version *const *versions, unsign
 static void drop_files(struct mirror_upstream *upstream, const char *repository,
                        const struct removed *list, size_t count)
 {
+    assert(upstream->files != NULL && repository[0] != '\0');
     for (size_t i = 0; i < count; i++) {
         const struct mirror_entry *entry = list[i].entry;
         struct mirror_place place = {.file = {.repository = repository,

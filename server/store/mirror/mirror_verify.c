@@ -105,6 +105,7 @@ void mirror_verify_drop(struct mirror_file *file)
     enum mirror_verdict before;
 
     pthread_mutex_lock(&files->lock);
+    assert(file->users > 0);
     atomic_store(&file->is_dropped, atomic_load(&file->verdict) != MIRROR_WRONG);
     before = atomic_exchange(&file->verdict, MIRROR_WRONG);
     if (before != MIRROR_WRONG)
