@@ -7,6 +7,7 @@ import pytest
 
 import meddler as acts
 from containers import dense, zt1
+from injector import Injector
 from pull_through import (
     MIB,
     REPO,
@@ -172,6 +173,23 @@ def test_wrong_bytes_of_an_object_are_never_completed(mirror, bucket, meddler):
     meddler.stop(rule)
     eventually_downloaded(server, REPO, "summed.bin", SUMMED)
     assert count(server, "wrong_files_total") >= 2
+
+
+@pytest.mark.others
+@pytest.mark.parametrize("seed", range(6))
+def test_faults_before_a_bucket(mirror, meddler, seed):
+    server = mirror()
+    injector = Injector(f"bucket {seed}", meddler, has_bytes=lambda request: request.kind == "read")
+    for path, content in FILES.items():
+        for _ in range(3):
+            got = download(server, REPO, path)
+            assert not got.is_right or got.body == content or path not in STATED
+    injector.stop()
+    for path in STATED:
+        eventually_downloaded(server, REPO, path, FILES[path])
+    meddler.go_away()
+    for path in STATED:
+        assert download(server, REPO, path).body == FILES[path]
 
 
 @pytest.mark.others

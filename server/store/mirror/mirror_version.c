@@ -216,7 +216,8 @@ static bool read_entry(struct record_reader *in, char **at, size_t left, struct 
     const uint8_t *proof;
     uint64_t flags;
 
-    if (!read_text(in, at, &left, &entry->path) || !read_text(in, at, &left, &entry->etag))
+    if (!read_text(in, at, &left, &entry->path) || !read_text(in, at, &left, &entry->etag) ||
+        strlen(entry->etag) >= UPSTREAM_ETAG_SIZE)
         return false;
     entry->size_bytes = record_read_uint(in, 8);
     entry->digest_kind = (enum upstream_digest)record_read_uint(in, 1);
