@@ -42,6 +42,7 @@ static struct run *find_read(const struct cached_file *file, uint32_t first, uin
  * have not been read yet. */
 static void void_early(struct cached_file *file, uint32_t first, uint32_t last)
 {
+    assert(first <= last && last < file->block_count);
     for (struct run *run = file->runs; run != NULL; run = run->next_of_file)
         if (is_of_range(run, first, last) && run->stage < RUN_READY && run->passed > 0)
             run->is_void = true;

@@ -67,6 +67,7 @@ static void tick(struct cache *cache)
 {
     int64_t now_ms = clock_coarse_ms();
 
+    assert(cache->next_tick_ms <= now_ms);
     cache->next_tick_ms = now_ms + TICK_MS;
     drop_kept(cache, now_ms - TICK_MS);
     buffers_trim(&cache->buffers);
@@ -136,6 +137,7 @@ static bool compare_next(struct cache *cache)
     if (run == NULL)
         return false;
     run_queue_remove(&cache->landed, run);
+    assert(run->holders > 0 && run->next == NULL);
     landing_compare(run);
     return true;
 }

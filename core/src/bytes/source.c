@@ -94,6 +94,7 @@ bool zt_source_forget(struct zt_source_waiter *waiter)
 {
     struct zt_source *source = waiter->source;
 
+    assert(source == NULL || waiter->wake != NULL);
     return source != NULL && source->ops->forget != NULL && source->ops->forget(source, waiter);
 }
 

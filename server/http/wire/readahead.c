@@ -569,6 +569,7 @@ void readahead_cancel(struct readahead *ahead)
 
 void readahead_give_up(struct readahead *ahead, int64_t waited_ms)
 {
+    assert(waited_ms >= 0 && ahead->filling <= WINDOWS);
     for (unsigned i = 0; i < WINDOWS; i++) {
         struct window *window = &ahead->windows[i];
 

@@ -284,6 +284,7 @@ const struct zt_error *remote_body_error(const struct remote_body *body)
 
 void remote_body_give_up(struct remote_body *body, int64_t waited_ms)
 {
+    assert(!body->is_called || body->runs);
     if (!body->is_called || clock_ms() - body->asked_ms < waited_ms ||
         !zt_source_forget(&body->waiter))
         return;
@@ -396,6 +397,7 @@ static bool pin_whole(struct request *request)
  * before it is local that the client should not wait. */
 static bool may_begin(const struct remote_body *body)
 {
+    assert(body->count <= PARTS && body->end.at <= body->answer->content_length);
     return body->has_fetched || body->end.at == body->answer->content_length ||
            body->end.at >= WHOLE_BYTES || body->count == PARTS;
 }

@@ -385,6 +385,7 @@ bool mirror_verify_forget(struct mirror_file *file, struct zt_source_waiter *wai
 {
     struct zt_source_waiter **link = &file->waiters;
 
+    assert(waiter != NULL && waiter->wake != NULL);
     while (*link != NULL && *link != waiter)
         link = &(*link)->next;
     if (*link == NULL)
