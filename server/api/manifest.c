@@ -14,6 +14,7 @@
 #include "api/parameters.h"
 #include "api/resolve.h"
 #include "derived/manifest_json.h"
+#include "verify/component_digests.h"
 #include "zt/digest.h"
 
 /* Writing more objects than this takes too long on a loop, so a worker does it. */
@@ -33,6 +34,7 @@ struct selection {
     struct json_reply reply; /* first: request->context points to both */
     struct manifest_selection manifest;
     bool pretty;
+    bool with_digests;          /* computed ones, which may come later */
     bool is_whole;              /* everything, compact: this text is kept */
     struct manifest_text *text; /* for a whole manifest: held; NULL until it is requested */
     bool written;
@@ -71,6 +73,7 @@ static struct selection *read_selection(struct request *request)
         !parameter_matches(request, &globs, &selection->manifest.match_count) ||
         !read_fields(request, &selection->manifest) ||
         !parameter_switch(request, "pretty", &selection->pretty) ||
+        !parameter_switch(request, "digests", &selection->with_digests) ||
         !parameter_switch_off(request, "attributes", &attributes) ||
         !json_reply_negotiate(request, &selection->reply))
         return NULL;
@@ -78,7 +81,8 @@ static struct selection *read_selection(struct request *request)
     selection->manifest.without_attributes = !attributes;
     selection->is_whole = selection->manifest.prefix.length == 0 &&
                           selection->manifest.match_count == 0 && selection->manifest.fields == 0 &&
-                          !selection->manifest.without_attributes && !selection->pretty;
+                          !selection->manifest.without_attributes && !selection->pretty &&
+                          !selection->with_digests;
     return selection;
 }
 
@@ -96,6 +100,10 @@ static void describe(FILE *stream, const struct selection *selection, const char
         fprintf(stream, " %zu:", manifest->matches[i].length);
         fwrite(manifest->matches[i].bytes, 1, manifest->matches[i].length, stream);
     }
+    /* Other digests may be known the next time. */
+    if (selection->with_digests)
+        fprintf(stream, " %" PRIx64,
+                zt_xxh3(selection->reply.json->text, selection->reply.json->length));
 }
 
 /* what: the kind of response, so that no two kinds share an ETag. Returns NULL if out of memory. */
@@ -191,11 +199,21 @@ static bool is_long_work(const struct zt_model *model, const struct manifest_sel
            glob_bytes > INLINE_GLOB_BYTES;
 }
 
+/* Has the missing digests computed in the background. */
+static void want_digests(struct request *request, struct selection *selection)
+{
+    selection->manifest.digested = request->generation;
+    for (uint32_t i = 0; i < request->generation->model->component_count; i++)
+        stored_digest_want(request->server, request->generation, i);
+}
+
 static void write_selection(struct request *request)
 {
     struct selection *selection = request->context;
     const struct manifest_source source = manifest_source_of(request->generation);
 
+    if (selection->with_digests)
+        want_digests(request, selection);
     manifest_write(selection->reply.json, request->generation->model, &source,
                    &selection->manifest);
 }

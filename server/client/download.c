@@ -19,6 +19,7 @@
 /* One version that is fetched and checked at once. */
 struct transfer {
     const struct download *download;
+    struct copied_bytes copied;
     struct incoming *incoming;
     struct zt_source *wanted;    /* of the check, which closes it */
     struct zt_source *following; /* of the hashing thread */
@@ -36,10 +37,17 @@ static enum zt_status check_digest(struct transfer *transfer, struct client *cli
     const struct download *download = transfer->download;
     enum zt_status status = ZT_OK;
 
-    if (!web->has_sha256 && !download->wants_digest && download->is_covered(download->context))
+    const bool needs_digest = transfer->copied.needs_digest && transfer->copied.count > 0;
+
+    if (!web->has_sha256 && !download->wants_digest && !needs_digest &&
+        download->is_covered(download->context))
         return ZT_OK;
     if (!web_file_ask_digest(client, web))
         return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the file on the server has changed");
+    if (!web->has_sha256 && needs_digest)
+        return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET,
+                       "the server states no digest of the file any more, so that the bytes from "
+                       "local files cannot be checked");
     if (!web->has_sha256)
         return ZT_OK;
     if (!transfer->is_hashed) {
@@ -125,12 +133,17 @@ static enum zt_status fetch(const struct download *download, struct client *clie
                             struct download_result *result, struct zt_error *error)
 {
     struct transfer transfer = {.download = download};
-    enum zt_status status = incoming_open(download, web, file, &transfer.incoming, error);
+    enum zt_status status = ZT_OK;
 
-    if (status != ZT_OK)
-        return status;
-    status = run_threads(&transfer, client, web, result, error);
-    incoming_close(transfer.incoming);
+    if (download->find_local != NULL && web->has_ranges)
+        status = download->find_local(download->context, client, web, &transfer.copied, error);
+    if (status == ZT_OK)
+        status = incoming_open(download, web, file, &transfer.copied, &transfer.incoming, error);
+    if (status == ZT_OK) {
+        status = run_threads(&transfer, client, web, result, error);
+        incoming_close(transfer.incoming);
+    }
+    copied_bytes_free(&transfer.copied);
     return status;
 }
 
@@ -204,6 +217,33 @@ static void add_hint(const struct part_file *file, struct zt_error *error)
     error->os_error = plain.os_error;
 }
 
+static enum zt_status pull_versions(const struct download *download, struct client *client,
+                                    struct part_file *file, struct download_result *result,
+                                    struct zt_error *error)
+{
+    enum zt_status status = ZT_STALE;
+
+    for (unsigned i = 0; i < VERSIONS_MOST && status == ZT_STALE; i++) {
+        *result = (struct download_result){.size = 0};
+        status = pull_version(download, client, file, result, error);
+    }
+    return status;
+}
+
+/* If the file is wrong, bytes of local files may be the reason: fetches all of it. */
+static enum zt_status pull_again(const struct download *download, struct client *client,
+                                 struct part_file *file, struct download_result *result,
+                                 struct zt_error *error)
+{
+    struct download plain = *download;
+    enum zt_status status;
+
+    plain.find_local = NULL;
+    status = pull_versions(&plain, client, file, result, error);
+    result->is_again = true;
+    return status;
+}
+
 enum zt_status download_run(const struct download *download, struct download_result *out_result,
                             struct zt_error *error)
 {
@@ -214,11 +254,10 @@ enum zt_status download_run(const struct download *download, struct download_res
 
     if (status == ZT_OK)
         status = client_open(download->options, &client, error);
-    if (status == ZT_OK) {
-        status = ZT_STALE;
-        for (unsigned i = 0; i < VERSIONS_MOST && status == ZT_STALE; i++)
-            status = pull_version(download, client, &file, &result, error);
-    }
+    if (status == ZT_OK)
+        status = pull_versions(download, client, &file, &result, error);
+    if (result.copied > 0 && status != ZT_STALE && is_worthless(status))
+        status = pull_again(download, client, &file, &result, error);
     if (status == ZT_UNAVAILABLE)
         add_hint(&file, error);
     client_close(client);

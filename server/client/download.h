@@ -5,6 +5,7 @@
 #define CLIENT_DOWNLOAD_H
 
 #include "client/client.h"
+#include "client/copied_bytes.h"
 #include "zt/source.h"
 
 struct download {
@@ -18,14 +19,18 @@ struct download {
     /* Requests a digest of the whole file from the server, and computes it while the file arrives:
      * for formats without digests. */
     bool wants_digest;
+    /* Finds bytes of a version that local files have. May be NULL. Fails only if out of memory, or
+     * if the version is gone. */
+    enum zt_status (*find_local)(void *context, struct client *client, struct web_file *web,
+                                 struct copied_bytes *copied, struct zt_error *error);
     /* Checks the file on a separate thread, and closes the source; reads wait for missing bytes. An
      * error is the verdict on the file, unless reading failed. */
     enum zt_status (*check)(void *context, struct zt_source *source, struct zt_error *error);
     /* Called after a successful check. Returns true if the file's own digests cover all its
      * tensors; otherwise the server is asked for a digest of the whole. */
     bool (*is_covered)(void *context);
-    /* Called several times a second: total bytes (0: unknown), bytes of an earlier pull, and bytes
-     * received now. */
+    /* Called several times a second: total bytes (0: unknown), bytes of an earlier pull or of local
+     * files, and bytes received now. */
     void (*report_progress)(void *context, uint64_t total, uint64_t before, uint64_t received);
     void *context;
 };
@@ -33,6 +38,9 @@ struct download {
 struct download_result {
     uint64_t size;
     uint64_t resumed;         /* bytes that an earlier pull had fetched */
+    uint64_t copied;          /* bytes from local files */
+    uint64_t received;        /* bytes from the server */
+    bool is_again;            /* bytes of local files were wrong, and the whole was fetched */
     bool was_there;           /* PATH already has these bytes: no file data was transferred */
     bool has_sha256;          /* the whole file was compared with the server's digest */
     char axis_suggestion[32]; /* as in struct web_file */

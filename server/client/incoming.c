@@ -38,10 +38,11 @@ struct job {
     struct remote_exchange exchange;
     uint64_t at; /* the next byte */
     uint64_t end;
-    uint64_t tried_at; /* where the last try began */
-    unsigned failures; /* tries in a row without progress */
-    unsigned breaks;   /* tries with progress */
-    int64_t due_ms;    /* of the next try */
+    uint32_t end_piece; /* after the last one of the run */
+    uint64_t tried_at;  /* where the last try began */
+    unsigned failures;  /* tries in a row without progress */
+    unsigned breaks;    /* tries with progress */
+    int64_t due_ms;     /* of the next try */
     enum { JOB_IDLE, JOB_FLYING, JOB_ENDED, JOB_PAUSED } state;
     struct zt_error error; /* of writing */
 };
@@ -57,10 +58,12 @@ struct incoming {
     const struct download *download;
     const struct web_file *web;
     const struct part_file *file;
+    struct copied_bytes *copied;
     struct client *client; /* only of these jobs, so that they can be interrupted alone */
     struct job *jobs;
     unsigned job_count;
     uint64_t resumed_bytes;
+    uint64_t copied_bytes;
     atomic_uint_least64_t received; /* bytes */
     uint64_t seed;                  /* of pauses */
     struct incoming_source following;
@@ -211,11 +214,11 @@ static void take_pieces(struct job *job, uint64_t from)
     struct incoming *incoming = job->incoming;
     struct piece_map *map = &incoming->map;
 
-    for (uint32_t i = piece_map_at(map, from); i < map->count && piece_map_end(map, i) <= job->at;
-         i++) {
+    for (uint32_t i = piece_map_at(map, from);
+         i < job->end_piece && (piece_map_end(map, i) <= job->at || job->at == job->end); i++) {
         pthread_mutex_lock(&incoming->lock);
         assert(map->states[i] == PIECE_FLYING);
-        piece_map_set(map, i, PIECE_HERE);
+        piece_map_set(map, i, copied_bytes_state(incoming->copied, map, i));
         if (i % WAKING_PIECES == 0 || job->at == job->end)
             pthread_cond_broadcast(&incoming->changed);
         pthread_mutex_unlock(&incoming->lock);
@@ -325,11 +328,10 @@ static bool take_run(struct job *job)
 
     if (!piece_map_find(map, incoming->cursor, share < RUN_BYTES ? share : RUN_BYTES, &first, &end))
         return false;
-    for (uint32_t i = first; i < end; i++)
+    job->end_piece = copied_bytes_shorten(incoming->copied, map, first, end, &job->at, &job->end);
+    for (uint32_t i = first; i < job->end_piece; i++)
         piece_map_set(map, i, PIECE_FLYING);
-    incoming->cursor = end % map->count;
-    job->at = piece_map_begin(map, first);
-    job->end = piece_map_end(map, end - 1);
+    incoming->cursor = job->end_piece % map->count;
     job->failures = 0;
     return true;
 }
@@ -384,7 +386,7 @@ static enum zt_status turn(struct incoming *incoming, struct zt_error *error)
 /* Releases the lock while it writes. */
 static enum zt_status write_journal(struct incoming *incoming, struct zt_error *error)
 {
-    const uint32_t here = incoming->map.here;
+    const uint32_t here = incoming->map.here - incoming->map.copied;
     const int64_t now_ms = clock_ms();
     enum zt_status status;
 
@@ -412,7 +414,16 @@ static void report_progress(const struct incoming *incoming)
     const uint64_t total = incoming->web->size;
 
     download->report_progress(download->context, total != UINT64_MAX ? total : 0,
-                              incoming->resumed_bytes, atomic_load(&incoming->received));
+                              incoming->resumed_bytes + incoming->copied_bytes,
+                              atomic_load(&incoming->received));
+}
+
+static void note_copied(void *context, uint64_t bytes)
+{
+    struct incoming *incoming = context;
+
+    incoming->copied_bytes = bytes;
+    report_progress(incoming);
 }
 
 static bool is_over(const struct incoming *incoming)
@@ -466,6 +477,8 @@ enum zt_status incoming_outcome(struct incoming *incoming, struct download_resul
     assert(status != ZT_OK || piece_map_is_whole(&incoming->map));
     result->size = incoming->map.size;
     result->resumed = incoming->resumed_bytes;
+    result->copied = incoming->copied_bytes;
+    result->received = atomic_load(&incoming->received);
     pthread_mutex_unlock(&incoming->lock);
     return status;
 }
@@ -519,6 +532,8 @@ static enum zt_status prepare(struct incoming *incoming, struct zt_error *error)
     piece_map_init(&incoming->map, incoming->web->has_ranges ? incoming->web->size : UINT64_MAX);
     if (incoming->web->has_ranges && take_up(incoming, error) != ZT_OK)
         return error->status;
+    if (incoming->web->has_ranges)
+        copied_bytes_make(incoming->copied, incoming->file, &incoming->map, note_copied, incoming);
     incoming->jobs = calloc(incoming->job_count, sizeof(*incoming->jobs));
     if (incoming->jobs == NULL)
         return zt_fail_memory(error, "requests");
@@ -529,8 +544,8 @@ static enum zt_status prepare(struct incoming *incoming, struct zt_error *error)
 }
 
 enum zt_status incoming_open(const struct download *download, const struct web_file *web,
-                             const struct part_file *file, struct incoming **out_incoming,
-                             struct zt_error *error)
+                             const struct part_file *file, struct copied_bytes *copied,
+                             struct incoming **out_incoming, struct zt_error *error)
 {
     struct incoming *incoming = calloc(1, sizeof(*incoming));
     enum zt_status status;
@@ -542,6 +557,7 @@ enum zt_status incoming_open(const struct download *download, const struct web_f
     incoming->download = download;
     incoming->web = web;
     incoming->file = file;
+    incoming->copied = copied;
     incoming->job_count = web->has_ranges ? download->options->connections : 1;
     incoming->seed = (uint64_t)clock_wall_ns() | 1;
     incoming->sync_due_ms = clock_ms() + SYNC_MS;

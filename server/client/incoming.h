@@ -15,12 +15,12 @@
 
 struct incoming;
 
-/* Begins with the pieces that an earlier pull of this version has left. Everything is borrowed; the
- * part file is open. ZT_LIMIT if the disk has no room for the rest; ZT_IO; otherwise fails as
+/* Begins with the pieces that an earlier pull of this version has left, and with bytes of local
+ * files, which it copies. Everything is borrowed; the part file is open. ZT_LIMIT if the disk has no room for the rest; ZT_IO; otherwise fails as
  * client_open does. */
 enum zt_status incoming_open(const struct download *download, const struct web_file *web,
-                             const struct part_file *file, struct incoming **out_incoming,
-                             struct zt_error *error);
+                             const struct part_file *file, struct copied_bytes *copied,
+                             struct incoming **out_incoming, struct zt_error *error);
 /* Interrupts all requests. The sources are closed. */
 void incoming_close(struct incoming *incoming);
 
@@ -35,7 +35,8 @@ void incoming_run(struct incoming *incoming);
 /* Ends the run and all reads, including waiting ones, with the first error passed here. */
 void incoming_fail(struct incoming *incoming, const struct zt_error *error);
 
-/* Returns the first failure, or the file's size and how much of it an earlier pull had fetched.
+/* Returns the first failure; the file's size, and how much of it came from an earlier pull and from
+ * local files.
  * ZT_STALE: the server has another version now. */
 enum zt_status incoming_outcome(struct incoming *incoming, struct download_result *result,
                                 struct zt_error *error);

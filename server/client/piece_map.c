@@ -49,10 +49,11 @@ uint32_t piece_map_at(const struct piece_map *map, uint64_t offset)
 void piece_map_set(struct piece_map *map, uint32_t piece, enum piece_state state)
 {
     assert(piece < map->count);
-    if (map->states[piece] == PIECE_HERE)
+    if (map->states[piece] >= PIECE_COPIED)
         map->here--;
-    if (state == PIECE_HERE)
+    if (state >= PIECE_COPIED)
         map->here++;
+    map->copied += (uint32_t)(state == PIECE_COPIED) - (map->states[piece] == PIECE_COPIED);
     map->states[piece] = (uint8_t)state;
 }
 
@@ -65,7 +66,7 @@ uint64_t piece_map_bytes(const struct piece_map *map)
 {
     const uint64_t last = map->size - piece_map_begin(map, map->count - 1);
 
-    if (map->states[map->count - 1] == PIECE_HERE)
+    if (map->states[map->count - 1] >= PIECE_COPIED)
         return (map->here - 1) * map->piece_bytes + last;
     return map->here * map->piece_bytes;
 }
@@ -75,7 +76,7 @@ bool piece_map_has(const struct piece_map *map, uint64_t offset, uint64_t length
     if (length == 0)
         return true;
     for (uint32_t i = piece_map_at(map, offset); i <= piece_map_at(map, offset + length - 1); i++)
-        if (map->states[i] != PIECE_HERE)
+        if (map->states[i] < PIECE_COPIED)
             return false;
     return true;
 }

@@ -12,13 +12,16 @@
 
 #define PIECES_MAX 16384
 
-enum piece_state { PIECE_MISSING, PIECE_FLYING, PIECE_HERE };
+/* COPIED: here, but at least in part from a local file, which may be wrong (client/copied_bytes.h).
+ * The journal leaves it out. */
+enum piece_state { PIECE_MISSING, PIECE_FLYING, PIECE_COPIED, PIECE_HERE };
 
 struct piece_map {
     uint64_t size; /* of the file */
     uint64_t piece_bytes;
     uint32_t count;
-    uint32_t here;
+    uint32_t here;   /* pieces that have arrived */
+    uint32_t copied; /* of these */
     uint8_t states[PIECES_MAX];
 };
 

@@ -209,6 +209,8 @@ const struct command_option pull_options[] = {
     OPTIONS_SHARE,
     {"--dtype", VALUE_WORD, false, NULL, dtype_words, "widen small floats and quantized tensors",
      0},
+    {"--have", VALUE_FILE, false, "FILE|FOLDER", NULL,
+     "copy tensors that these local files have, and fetch only the rest; can be repeated", 0},
     {"--force", VALUE_NONE, false, NULL, NULL,
      "replace a file even if it is not a tensor file; accept any file name from the server", 0},
     {"--jobs", VALUE_OTHER, false, "N", NULL, "simultaneous requests; default 4", 0},

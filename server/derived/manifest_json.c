@@ -7,8 +7,10 @@
 #include <time.h>
 
 #include "base/glob.h"
+#include "base/hex.h"
 #include "http/fields/uri.h"
 #include "input/date.h"
+#include "verify/component_digests.h"
 #include "zt/attributes.h"
 
 /* Each component's href contains the object's name, so the JSON of a malicious manifest could be
@@ -29,6 +31,7 @@ struct scribe {
     size_t objects_length;  /* of "/v1/models/<name>/objects/" in href */
     struct glob_set *globs; /* NULL: all objects */
     unsigned fields;
+    const struct generation *digested; /* as in struct manifest_selection */
     uint64_t limit_bytes;
 };
 
@@ -114,6 +117,19 @@ static void write_number(struct json *json, const char *key, uint64_t value)
     json_uint(json, value);
 }
 
+static void write_sha256(struct scribe *scribe, const struct zt_component *component)
+{
+    const uint32_t index = zt_component_index(scribe->model, component);
+    uint8_t sha256[SHA256_BYTES];
+    char text[2 * SHA256_BYTES + 1];
+
+    if (!stored_digest_whole(scribe->digested, index, sha256))
+        return;
+    *zt_hex_write(text, sha256, sizeof(sha256)) = '\0';
+    json_key_string(scribe->json, "sha256");
+    json_put_string(scribe->json, text);
+}
+
 static void write_component_href(struct scribe *scribe, const struct zt_object *object,
                                  const struct zt_component *component)
 {
@@ -153,6 +169,8 @@ static void write_component(struct scribe *scribe, const struct zt_object *objec
         write_number(json, "uncompressed_length", component->decoded_length);
     if (component->digest != NULL)
         write_text(json, "digest", component->digest, component->digest_length);
+    if (scribe->digested != NULL)
+        write_sha256(scribe, component);
     if (component->shard != 0) {
         const struct zt_shard *shard = &scribe->model->shards[component->shard - 1];
 
@@ -331,6 +349,8 @@ void manifest_write(struct json *json, const struct zt_model *model,
     struct scribe scribe;
 
     scribe_init(&scribe, json, model, source, chosen->fields);
+    scribe.digested = chosen->digested;
+    assert(scribe.digested == NULL || scribe.digested->model == model);
     if (chosen->without_attributes)
         scribe.fields &= ~(unsigned)MANIFEST_ATTRIBUTES;
     if (chosen->match_count > 0) {
@@ -342,6 +362,8 @@ void manifest_write(struct json *json, const struct zt_model *model,
     json_text(json, source->name);
     write_source(json, model, source);
     write_parameters(json, model);
+    if (chosen->digested != NULL)
+        write_number(json, "pending_digests", stored_digest_pending(chosen->digested));
     if (!chosen->without_attributes)
         write_attributes(&scribe, model->attributes.bytes, model->attributes.length);
     write_objects(&scribe, chosen);

@@ -16,6 +16,8 @@ struct manifest_selection {
     unsigned fields;         /* bits of enum manifest_field; 0: all */
     bool without_attributes; /* omit the attributes of the model and of all objects, even if fields
                               * includes them */
+    /* Adds the SHA-256 of stored bytes that this generation knows; NULL: none. */
+    const struct generation *digested;
 };
 
 enum manifest_field {

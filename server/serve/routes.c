@@ -47,7 +47,7 @@ const struct route routes[] = {
     {.pattern = "/v1/models",
      .get = {.handle = models_list, TAKES("prefix match limit cursor parts pretty")}},
     {.pattern = "/v1/models/{model}",
-     .get = {.handle = model_get, TAKES("prefix match fields attributes pretty")},
+     .get = {.handle = model_get, TAKES("prefix match fields attributes digests pretty")},
      .put = {.begin = model_put_begin, .handle = model_put_handle},
      .delete = {.begin = model_delete_begin, .handle = model_delete_handle}},
     {.pattern = "/v1/models/{model}/objects/{object}",

@@ -27,6 +27,9 @@ struct request {
     struct model_wish wish;
     const char *globs[WISHES_MOST];
     const char *axes[WISHES_MOST];
+    const char *haves[WISHES_MOST];
+    unsigned have_count;
+    struct local_tensors *local;
     bool is_forced;
     struct transfer_options given;
 };
@@ -67,7 +70,8 @@ static int pull_related(const struct request *request, struct pull *pull,
 static int pull_model(const struct request *request, const struct model_file *file,
                       const struct related_files *related)
 {
-    struct pull pull = {.given = &request->given, .is_forced = request->is_forced};
+    struct pull pull = {
+        .given = &request->given, .is_forced = request->is_forced, .local = request->local};
     char *path = pull_path_main(request->output, file->name);
     const struct pulled_file pulled = {.place = &file->place,
                                        .url = request->url,
@@ -255,7 +259,7 @@ static int pull_found(struct request *request, const struct found *found)
     if (found->repository.address.name[0] != '\0')
         return pull_repository(&(struct repository_pull){&request->given, &found->repository,
                                                          request->url, request->output,
-                                                         request->is_forced});
+                                                         request->is_forced, request->local});
     result = check_names(request, &found->file, &found->related);
     return result == EXIT_DONE ? pull_model(request, &found->file, &found->related) : result;
 }
@@ -316,6 +320,8 @@ static int take_option(struct request *request, const struct option_reader *read
         return taken == OPTION_TAKEN ? EXIT_DONE : EXIT_USAGE;
     if (option_reader_is(reader, "--match"))
         return add_repeated(reader, request->globs, &wish->glob_count);
+    if (option_reader_is(reader, "--have"))
+        return add_repeated(reader, request->haves, &request->have_count);
     if (option_reader_is(reader, "--axis"))
         return add_repeated(reader, request->axes, &wish->axis_count);
     if (option_reader_is(reader, "--shard"))
@@ -365,6 +371,20 @@ static int read_arguments(int argc, char **argv, struct request *request)
     return EXIT_DONE;
 }
 
+static int open_local(struct request *request)
+{
+    const char *path = NULL;
+    struct zt_error error;
+
+    zt_error_clear(&error);
+    if (request->have_count == 0)
+        return EXIT_DONE;
+    return local_tensors_open(request->haves, request->have_count, &request->local, &path,
+                              &error) == ZT_OK
+               ? EXIT_DONE
+               : failure_complain(path, &error);
+}
+
 int command_pull(int argc, char **argv)
 {
     struct request request = {.given = TRANSFER_OPTIONS_DEFAULT};
@@ -377,9 +397,12 @@ int command_pull(int argc, char **argv)
     if (result == EXIT_DONE)
         result = server_options_check(&request.given.client);
     if (result == EXIT_DONE)
+        result = open_local(&request);
+    if (result == EXIT_DONE)
         result = client_options_finish(&request.given.client, &error) == ZT_OK
                      ? pull_url(&request)
                      : failure_complain(request.url, &error);
     client_options_free(&request.given.client);
+    local_tensors_free(request.local);
     return result;
 }

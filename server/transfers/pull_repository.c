@@ -105,7 +105,8 @@ static char *name_folder(const struct repository_pull *wanted)
 static int pull_all(const struct repository_pull *wanted, const char *folder)
 {
     const struct repository *repository = wanted->repository;
-    struct pull pull = {.given = wanted->given, .is_forced = wanted->is_forced};
+    struct pull pull = {
+        .given = wanted->given, .is_forced = wanted->is_forced, .local = wanted->local};
     int result = EXIT_DONE;
 
     for (size_t i = 0; i < repository->count && result == EXIT_DONE; i++) {

@@ -4,6 +4,7 @@
 #define TRANSFERS_PULL_REPOSITORY_H
 
 #include "client/repository.h"
+#include "transfers/local_tensors.h"
 #include "transfers/transfer_options.h"
 
 struct repository_pull {
@@ -12,7 +13,8 @@ struct repository_pull {
     const char *url; /* as given */
     /* The folder, which is made if necessary; NULL: the repository's name. */
     const char *output;
-    bool is_forced; /* replaces files that are not tensor files */
+    bool is_forced;              /* replaces files that are not tensor files */
+    struct local_tensors *local; /* as in struct pull */
 };
 
 /* Prints a line about each file. Refuses an output with a tensor file's name, and, unless the URL

@@ -11,6 +11,7 @@
 #include "store/store.h"
 #include "terminal/interruption.h"
 #include "terminal/plain_text.h"
+#include "transfers/local_bytes.h"
 
 /* --- checking --- */
 
@@ -81,10 +82,47 @@ static void report_progress(void *context, uint64_t total, uint64_t before, uint
     struct pull *pull = context;
 
     pull->line.total_bytes = total;
-    if (pull->line.done_bytes == 0 && before > 0)
-        progress_line_skip(&pull->line, before);
+    if (before > pull->skipped)
+        progress_line_skip(&pull->line, before - pull->skipped);
+    pull->skipped = before;
     progress_line_advance(&pull->line, come - pull->reported);
     pull->reported = come;
+}
+
+static void start_line(struct pull *pull, const char *verb)
+{
+    const unsigned number = pull->line.file;
+    const unsigned files = pull->line.files;
+
+    progress_line_start(&pull->line, reporting_progress(&pull->given->reporting), verb, 0);
+    pull->line.name = pull->path;
+    pull->line.file = number;
+    pull->line.files = files;
+    pull->reported = 0;
+    pull->skipped = 0;
+}
+
+static void report_hashing(void *context, uint64_t total, uint64_t done)
+{
+    struct pull *pull = context;
+
+    pull->line.total_bytes = total;
+    progress_line_advance(&pull->line, done - pull->line.done_bytes);
+}
+
+static enum zt_status find_local(void *context, struct client *client, struct web_file *web,
+                                 struct copied_bytes *copied, struct zt_error *error)
+{
+    struct pull *pull = context;
+    enum zt_status status;
+
+    progress_line_erase(&pull->line);
+    start_line(pull, "comparing");
+    local_tensors_watch(pull->local, report_hashing, pull);
+    status = local_bytes_find(pull->local, client, web, copied, error);
+    progress_line_erase(&pull->line);
+    start_line(pull, "pulling");
+    return status;
 }
 
 /* Many formats have no digests, so that none is verified; this is not a fault. */
@@ -112,6 +150,9 @@ static void print_result(const struct pull *pull, const struct download_result *
     printf(": %" PRIu64 " bytes", result->size);
     if (result->resumed > 0)
         printf(", %" PRIu64 " of them received earlier", result->resumed);
+    if (pull->local != NULL)
+        printf(", %" PRIu64 " copied from local files, %" PRIu64 " fetched", result->copied,
+               result->received);
     if (checked->is_model)
         print_checked(checked);
     if (checked->unsupported > 0)
@@ -153,29 +194,28 @@ int pull_file(struct pull *pull, const struct pulled_file *file)
         .sha256 = file->sha256,
         /* zTensor files contain digests. */
         .wants_digest = file->may_be_other || length < 3 || strcmp(path + length - 3, ".zt") != 0,
+        .find_local = pull->local != NULL ? find_local : NULL,
         .check = check,
         .is_covered = is_covered,
         .report_progress = report_progress,
         .context = pull,
     };
-    const unsigned number = pull->line.file;
-    const unsigned files = pull->line.files;
     struct download_result result = {.was_there = false};
     struct zt_error error;
     enum zt_status status;
 
     pull->path = path;
-    pull->reported = 0;
     pull->may_be_other = file->may_be_other;
-    progress_line_start(&pull->line, reporting_progress(&given->reporting), "pulling", 0);
-    pull->line.name = path;
-    pull->line.file = number;
-    pull->line.files = files;
+    start_line(pull, "pulling");
     zt_error_clear(&error);
     status = run(&download, &result, &error);
     progress_line_end(&pull->line);
     if (status != ZT_OK)
         return failure_complain(path, &error);
+    if (result.is_again)
+        command_complain("%s: local files did not have the bytes that they promised, so the whole "
+                         "was fetched",
+                         path);
     print_result(pull, &result);
     if (result.axis_suggestion[0] != '\0')
         command_suggest_axes(result.axis_suggestion);

@@ -3,6 +3,7 @@
 #ifndef TRANSFERS_PULLED_FILE_H
 #define TRANSFERS_PULLED_FILE_H
 
+#include "transfers/local_tensors.h"
 #include "transfers/transfer_options.h"
 
 /* The result of checking one file. */
@@ -16,10 +17,12 @@ struct checked_file {
 
 struct pull {
     const struct transfer_options *given;
-    bool is_forced;            /* replaces any file */
-    struct progress_line line; /* file and files are set by the caller */
+    bool is_forced;              /* replaces any file */
+    struct local_tensors *local; /* of --have; NULL: none */
+    struct progress_line line;   /* file and files are set by the caller */
     /* Of the file at work on. */
     uint64_t reported;
+    uint64_t skipped; /* reported as received earlier, or copied */
     const char *path;
     bool may_be_other;
     struct checked_file checked;

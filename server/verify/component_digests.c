@@ -279,6 +279,16 @@ void stored_digest_learn(struct server *server, struct generation *generation, u
         free(block);
 }
 
+uint32_t stored_digest_pending(const struct generation *generation)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < generation->model->component_count; i++)
+        count += is_mark(slot_value(generation, i));
+    assert(count <= generation->model->component_count);
+    return count;
+}
+
 /* --- decoded bytes --- */
 
 bool decoded_digest_find(const struct generation *generation, uint32_t component,

@@ -28,6 +28,9 @@ void stored_digest_want(struct server *server, struct generation *generation, ui
 void stored_digest_learn(struct server *server, struct generation *generation, uint32_t component,
                          const uint8_t sha256[SHA256_BYTES]);
 
+/* Counts the components that are queued, or read just now. */
+uint32_t stored_digest_pending(const struct generation *generation);
+
 /* Finds the SHA-256 of the whole component. Returns false if it is not known yet, or if the
  * component is corrupt. Never waits. */
 bool stored_digest_whole(const struct generation *generation, uint32_t component,
