@@ -1,0 +1,153 @@
+"""pull --have copies tensors from local files and fetches the rest. The file is right even if the local files are not."""
+
+import re
+
+import joined
+import meddler as meddling
+import pytest
+from containers import dense, pattern, zstd_dense, zstd_frame, dense_encoded, zt1, zt2
+
+LAYERS = 8
+LAYER_BYTES = 200_003
+# Headers, edges of pieces and small tensors.
+EDGES_BYTES = 20_000
+
+
+def layers(changed=()):
+    return {f"layers.{i}": pattern(LAYER_BYTES + i, seed=i + (100 if i in changed else 0)) for i in range(LAYERS)}
+
+
+def as_zt1(tensors):
+    return zt1({name: dense(data, digest="sha256") for name, data in tensors.items()})
+
+
+def as_zt2(tensors):
+    return zt2({name: dense(data, digest="xxh3") for name, data in tensors.items()})
+
+
+MAKERS = {"safetensors": joined.safetensors, "zt": as_zt1, "zt2": as_zt2}
+
+
+@pytest.fixture
+def pull(ztserve, here):
+    def run(url, *arguments):
+        return ztserve("pull", url, *arguments, folder=here)
+
+    return run
+
+
+def counts(result):
+    """Bytes copied and fetched, of all files."""
+    found = re.findall(r", (\d+) copied from local files, (\d+) fetched", result.output)
+    return sum(int(copied) for copied, _ in found), sum(int(fetched) for _, fetched in found)
+
+
+def assert_pulled(result, path, data, changed):
+    assert (result.status, result.errors) == (0, "")
+    assert path.read_bytes() == data
+    copied, fetched = counts(result)
+    assert copied + fetched == len(data)
+    assert fetched < changed * (LAYER_BYTES + LAYERS) + EDGES_BYTES
+
+
+@pytest.mark.parametrize("local", MAKERS)
+@pytest.mark.parametrize("remote", MAKERS)
+def test_only_the_layer_that_changed_is_fetched(between, root, here, pull, remote, local):
+    data = MAKERS[remote](layers(changed=[3]))
+    name = "m." + remote.removesuffix("2")
+    (root / name).write_bytes(data)
+    (here / "old").write_bytes(MAKERS[local](layers()))
+    counted = between.counting()
+    assert_pulled(pull(f"{between.endpoint}/files/{name}", "--have", "old"), here / name, data, 1)
+    # Up to three readers of the header fetch blocks of 256 KiB.
+    assert sum(one.sent_bytes for one in counted.seen) < LAYER_BYTES + EDGES_BYTES + 3 * (256 << 10)
+
+
+def test_the_file_that_is_replaced_may_be_the_local_one(server, root, here, pull):
+    data = as_zt1(layers(changed=[0, 7]))
+    (root / "m.zt").write_bytes(data)
+    (here / "m.zt").write_bytes(as_zt1(layers()))
+    assert_pulled(pull(server.url + "/m", "--have", "m.zt"), here / "m.zt", data, 2)
+
+
+def test_an_export_is_compared_by_its_own_digests(server, root, here, pull, ztserve):
+    (root / "m.safetensors").write_bytes(joined.safetensors(layers(changed=[5])))
+    (here / "old").write_bytes(joined.safetensors(layers()))
+    result = pull(server.url + "/m", "--have", "old", "-o", "m.zt")
+    assert result.status == 0 and counts(result)[0] > 7 * LAYER_BYTES
+    assert ztserve("verify", here / "m.zt").status == 0
+
+
+def test_files_and_tensors_of_a_folder_are_found_for_a_repository(server, root, here, pull):
+    new = {"config.json": b'{"a": 1}' * 2000, "other.bin": pattern(70_000), "x.safetensors": joined.safetensors(layers(changed=[1]))}
+    old = {"other.bin": new["other.bin"], "deep/old.zt": as_zt1(layers()), "copy.json": new["config.json"]}
+    for folder, files in ((root / "acme/m", new), (here / "old", old)):
+        for name, data in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+    result = pull(server.url + "/acme/m/", "--have", "old", "-o", "made")
+    assert (result.status, result.errors) == (0, "")
+    assert {name: (here / "made" / name).read_bytes() for name in new} == new
+    copied, fetched = counts(result)
+    assert copied + fetched == sum(map(len, new.values())) and fetched < LAYER_BYTES + EDGES_BYTES
+    assert "other.bin: 70000 bytes, 70000 copied from local files, 0 fetched" in result.output
+
+
+def test_a_compressed_tensor_is_copied_only_if_its_stored_bytes_are_equal(server, root, here, pull):
+    data = bytes(300_000) + pattern(1000)
+    (root / "m.zt").write_bytes(zt1({"a": zstd_dense(data, digest="sha256"), "b": dense(pattern(100_000), digest="sha256")}))
+    for level, stored in ((1, zstd_frame(data, level=19)), (0, zstd_frame(data))):
+        (here / f"old{level}").write_bytes(zt1({"a": dense_encoded(data, stored, "zstd")}))
+        result = pull(server.url + "/m", "--have", f"old{level}", "-o", f"new{level}.zt")
+        assert (result.status, result.errors) == (0, "")
+        assert counts(result)[0] == (0 if level else len(stored))
+        assert (here / f"new{level}.zt").read_bytes() == (root / "m.zt").read_bytes()
+
+
+def lying(tensors, make=as_zt1):
+    """A local file that states the digests of the server's tensors, and has other bytes."""
+    data = make(tensors)
+    first = data.index(tensors["layers.4"])
+    return data[:first] + bytes(1000) + data[first + 1000 :]
+
+
+@pytest.mark.parametrize("remote", MAKERS)
+def test_a_local_file_that_states_wrong_digests_does_not_make_a_wrong_file(server, root, here, pull, remote):
+    tensors = layers(changed=[3])
+    data = MAKERS[remote](tensors)
+    name = "m." + remote.removesuffix("2")
+    (root / name).write_bytes(data)
+    (here / "liar").write_bytes(lying(tensors, as_zt2 if remote == "zt2" else as_zt1))
+    result = pull(f"{server.url}/files/{name}", "--have", "liar")
+    assert result.status == 0 and len(result.error_lines) == 1 and "the whole was fetched" in result.errors
+    assert (here / name).read_bytes() == data
+    assert counts(result) == (0, len(data))
+
+
+def test_an_interrupted_pull_remembers_nothing_of_local_files(between, root, here, pull):
+    tensors = layers(changed=[3])
+    data = as_zt1(tensors)
+    (root / "m.zt").write_bytes(data)
+    (here / "liar").write_bytes(lying(tensors))
+    rule = between.meddle(meddling.reply(403), when=lambda request: request.range is not None and request.range[1] > 100_000)
+    assert pull(between.endpoint + "/files/m.zt", "--have", "liar").status == 1
+    between.stop(rule)
+    result = pull(between.endpoint + "/files/m.zt")
+    assert (result.status, result.errors) == (0, "")
+    assert (here / "m.zt").read_bytes() == data
+
+
+def test_a_local_file_that_is_missing_ends_the_pull(server, root, here, pull):
+    (root / "m.zt").write_bytes(as_zt1(layers()))
+    result = pull(server.url + "/m", "--have", "nowhere")
+    assert result.status == 1 and "nowhere" in result.errors and len(result.error_lines) == 1
+    assert list(here.iterdir()) == []
+
+
+def test_without_a_digest_nothing_is_copied(between, root, here, pull):
+    data = joined.safetensors(layers())
+    (root / "m.safetensors").write_bytes(data)
+    (here / "old").write_bytes(data + b" ")
+    between.meddle(meddling.reply(404, b"{}"), when=lambda request: "/v1/models/" in request.path)
+    result = pull(between.endpoint + "/files/m.safetensors", "--have", "old")
+    assert result.status == 0 and counts(result) == (0, len(data))
