@@ -169,6 +169,14 @@ const struct command_option stats_options[] = {
     {.name = NULL},
 };
 
+const struct command_option diff_options[] = {
+    OPTION_JSON("print JSON: every tensor that differs, by name, and counts"),
+    OPTIONS_SERVER,
+    OPTION_PROGRESS,
+    {"--quiet", VALUE_NONE, false, NULL, NULL, "print nothing; only the exit status tells", 'q'},
+    {.name = NULL},
+};
+
 const struct command_option verify_options[] = {
     {"--canonical", VALUE_NONE, false, NULL, NULL, "also require the canonical form of zTensor 2",
      0},

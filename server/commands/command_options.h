@@ -9,6 +9,7 @@ extern const struct command_option serve_options[];
 extern const struct command_option ls_options[];
 extern const struct command_option verify_options[];
 extern const struct command_option stats_options[];
+extern const struct command_option diff_options[];
 extern const struct command_option convert_options[];
 extern const struct command_option pull_options[];
 extern const struct command_option push_options[];

@@ -82,6 +82,27 @@ const struct command command_table[] = {
      .examples = {{"ztserve stats model.safetensors", "a table with small histograms"},
                   {"ztserve stats --json model.gguf | jq 'map_values(.nan)'",
                    "how many elements of each tensor are not a number"}}},
+    {.name = "diff",
+     .run = command_diff,
+     .operands = "A B [options]",
+     .kind = VALUE_FILE,
+     .meaning = "show which tensors of two models differ, and by how much",
+     .options = diff_options,
+     .details =
+         "Compares the tensors of two models by name, in any formats: which are new in B, gone "
+         "from A, reshaped, retyped (another dtype or layout) or changed. For changed tensors it "
+         "shows the share of elements that differ, and the maximum and mean of the absolute "
+         "differences of all elements, in double precision. Quantized GGUF tensors are compared "
+         "dequantized; of complex and sparse tensors, only whether they differ. Elements whose "
+         "bits differ count as changed, also 0 and -0; those that are not finite in A or B are "
+         "counted, not measured.\nTensors with equal digests are not read. Attributes are not "
+         "compared, nor are the digests checked; use verify for that.\nThe exit status is 0 if all "
+         "tensors are equal, 1 if some differ, and 2 if a model or a tensor cannot be "
+         "read.\n" URLS_TOO " A model server states digests, so that equal tensors are not "
+         "fetched.\n" SEVERAL_FILES,
+     .examples = {{"ztserve diff base.safetensors tuned.safetensors", "a table of differences"},
+                  {"ztserve diff --json https://models.example/acme/m new.gguf | jq .changed",
+                   "how many tensors a new version changes"}}},
     {.name = "convert",
      .run = command_convert,
      .operands = "IN OUT [options]",
@@ -127,6 +148,11 @@ const struct command command_table[] = {
          "and conversions (--format, --match, --shard, --axis, --dtype). It also converts if PATH "
          "has the extension of zTensor, safetensors or NPZ and the model's file has another one; "
          "GGUF, ONNX and PyTorch files are not written. A sharded model is downloaded with all its "
+         "files.\n--have names files or folders with an earlier version or a related model, in any "
+         "format: tensors and whole files with the same digests are copied from there (or share "
+         "blocks, on XFS and btrfs), and only the rest is fetched. The result is verified as "
+         "always; if a local file is not what its digests promise, all is fetched. It needs "
+         "digests: those in zTensor files, or those that a ztserve server computes for its "
          "files.\nA repository is a folder with a model's configuration, tokenizer and weights. "
          "Its URL is http://host/OWNER/NAME, with a / at the end if a model has the same name. "
          "PATH is then a folder, by default NAME. http://host/OWNER/ downloads all repositories of "
@@ -140,8 +166,8 @@ const struct command command_table[] = {
          "https_proxy and no_proxy.",
      .examples = {{"ztserve pull https://models.example/meta-llama/Llama-3-8B/model -o llama.zt",
                    "a whole model"},
-                  {"ztserve pull https://models.example/acme/tiny -o tiny/",
-                   "a repository, for from_pretrained"}}},
+                  {"ztserve pull https://models.example/acme/tiny -o tiny/ --have old-tiny/",
+                   "a repository, for from_pretrained; copies what has not changed"}}},
     {.name = "push",
      .run = command_push,
      .operands = "FILE...|FOLDER URL [options]",

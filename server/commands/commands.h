@@ -18,6 +18,7 @@ int command_serve(int argc, char **argv);
 int command_ls(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_stats(int argc, char **argv);
+int command_diff(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_pull(int argc, char **argv);
 int command_push(int argc, char **argv);

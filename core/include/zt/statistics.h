@@ -84,6 +84,25 @@ enum zt_status zt_histogram_piece(const struct zt_elements *elements, uint64_t p
                                   const struct zt_axis *axis, uint64_t *counts,
                                   struct zt_error *error);
 
+/* Differences between the elements of two tensors. All members are 0 to begin with. */
+struct zt_difference {
+    uint64_t count;
+    uint64_t changed;      /* elements whose bits differ: also 0 and -0 */
+    uint64_t unmeasurable; /* of these, where one of the two is not finite */
+    /* Of the other elements' absolute differences, in double precision. */
+    double max;
+    double sum;
+};
+
+/* Compares one piece (zt/elements.h) of two tensors of one dtype and count; *out_difference is
+ * replaced. ZT_NO_MEMORY, or a source's status. */
+enum zt_status zt_difference_piece(const struct zt_elements *one, const struct zt_elements *other,
+                                   uint64_t piece, struct zt_difference *out_difference,
+                                   struct zt_error *error);
+
+/* Adds the difference of the elements that follow. */
+void zt_difference_merge(struct zt_difference *difference, const struct zt_difference *next);
+
 #ifdef __cplusplus
 }
 #endif
