@@ -73,13 +73,21 @@ static void print_tensor(const struct zt_model *model, const struct zt_object *o
     print_shape(model, object);
 }
 
+/* 100 only if all have changed. */
+static double percent_of(const struct zt_difference *numbers)
+{
+    const double percent = (double)numbers->changed / (double)numbers->count * 100;
+
+    return numbers->changed < numbers->count && percent > 99.9 ? 99.9 : percent;
+}
+
 static void print_numbers(const struct zt_difference *numbers)
 {
     const uint64_t measured = numbers->count - numbers->unmeasurable;
 
     if (numbers->count == 0)
         return;
-    printf("  %.3g %% of elements", (double)numbers->changed / (double)numbers->count * 100);
+    printf("  %.3g %% of elements", percent_of(numbers));
     if (measured > 0)
         printf(", max %.4g, mean %.4g", numbers->max, numbers->sum / (double)measured);
     if (numbers->unmeasurable > 0)

@@ -13,7 +13,7 @@ import pytest
 from server_process import PROGRAM, TOP
 
 WAIT_S = 180
-COMMANDS = {"serve", "ls", "verify", "convert", "pull", "push", "token", "check-config", "healthcheck", "completion", "help"}
+COMMANDS = {"serve", "ls", "verify", "diff", "convert", "pull", "push", "token", "check-config", "healthcheck", "completion", "help"}
 # Stands for the program's own offers, in a script that bash runs as it would for the line.
 BASH = """
 compopt() { :; }

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-COMMANDS = ["serve", "ls", "verify", "stats", "convert", "pull", "push", "token", "check-config", "healthcheck", "completion", "help"]
+COMMANDS = ["serve", "ls", "verify", "stats", "diff", "convert", "pull", "push", "token", "check-config", "healthcheck", "completion", "help"]
 
 
 def test_the_overview_names_every_command_and_is_short(ztserve):

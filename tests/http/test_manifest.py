@@ -1,13 +1,15 @@
 """GET /v1/models/{model} and …/objects/{object}: the manifest as JSON, field by field."""
 
+import hashlib
 import json
 import math
 
 import pytest
 
 import cbor
+import joined
 from containers import Component, Object, crc32c, dense, dense_encoded, digest_text, pattern, seekable, zstd_dense, zt01, zt1, zt10, zt2
-from wire import assert_problem, get, head, manifest, model_path, object_path
+from wire import assert_problem, eventually, get, head, manifest, model_path, object_path
 
 ODD_NAMES = ["plain", "with/slash", "ünï→☃", "..", ".", "a%2Fb", 'quo"te\\', "sp ace", "new\nline", "?#&=", "\U0001f600"]
 INTEGERS = [0, 23, -1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**63, 2**64 - 1, -(2**63), -(2**63) - 1, -(2**64)]
@@ -242,3 +244,19 @@ def test_attributes_can_be_left_out(start_server, tmp_path):
     pruned = get(server, model_path("m") + "?attributes=false&fields=shape,attributes").json()["objects"]["w"]
     assert pruned == {"shape": [8]}
     assert get(server, model_path("m") + "?attributes=true").body == whole.body
+
+
+def test_digests_are_computed_and_stated(start_server, tmp_path):
+    data = {"a": pattern(100_000, seed=1), "b": pattern(70_000, seed=2)}
+    (tmp_path / "m.safetensors").write_bytes(joined.safetensors(data))
+    server = start_server(tmp_path)
+    path = model_path("m") + "?digests&fields=components"
+    plain = get(server, model_path("m"))
+    first = get(server, path)
+    whole = eventually(lambda: one if (one := get(server, path)).json()["pending_digests"] == 0 else None)
+    for name, content in data.items():
+        assert whole.json()["objects"][name]["components"]["data"]["sha256"] == hashlib.sha256(content).hexdigest()
+    assert first.body == whole.body or first["ETag"] != whole["ETag"]
+    assert get(server, path, If_None_Match=whole["ETag"]).status == 304
+    assert get(server, model_path("m")).body == plain.body and b"sha256" not in plain.body
+    assert_problem(get(server, model_path("m") + "?digests=maybe"), 400, "invalid-request")

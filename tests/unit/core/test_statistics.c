@@ -251,3 +251,58 @@ TEST(a_preview_has_an_index_for_each_leading_axis)
     assert_false(zt_preview_plan(&tensor, (int64_t[]){-3}, 1, 9, 9, &preview));
     assert_false(zt_preview_plan(&tensor, (int64_t[]){INT64_MIN}, 1, 9, 9, &preview));
 }
+
+static struct zt_difference difference_of(const struct zt_elements *one,
+                                          const struct zt_elements *other)
+{
+    struct zt_difference all = {0};
+
+    for (uint64_t piece = 0; piece < zt_elements_pieces(one); piece++) {
+        struct zt_difference next;
+
+        assert_ok(zt_difference_piece(one, other, piece, &next, NULL));
+        zt_difference_merge(&all, &next);
+    }
+    return all;
+}
+
+TEST(differences_are_of_all_pieces)
+{
+    double *values = make_values();
+    double *changed = make_values();
+    struct zt_elements one = open_elements(values, COUNT, ZT_F64);
+    struct zt_elements other = open_elements(changed, COUNT, ZT_F64);
+    struct zt_difference difference = difference_of(&one, &other);
+
+    assert_int_equal(difference.count, COUNT);
+    assert_int_equal(difference.changed, 0);
+    changed[0] += 2.5;
+    changed[COUNT - 2] -= 0.5;
+    changed[7] = 1;
+    changed[COUNT / 2] = INFINITY;
+    values[100] = 0.0;
+    changed[100] = -0.0;
+    difference = difference_of(&one, &other);
+    assert_int_equal(difference.changed, 5);
+    assert_int_equal(difference.unmeasurable, 2);
+    assert_true(fabs(difference.max - 2.5) < 1e-9);
+    assert_true(fabs(difference.sum - 3) < 1e-9);
+    zt_source_close(one.source);
+    zt_source_close(other.source);
+    free(values);
+    free(changed);
+}
+
+TEST(differences_of_integers_are_of_their_values)
+{
+    const int16_t old[] = {1, -32768, 5, 0};
+    const int16_t new[] = {1, 32767, 5, -1};
+    struct zt_elements one = open_elements(old, 4, ZT_I16);
+    struct zt_elements other = open_elements(new, 4, ZT_I16);
+    const struct zt_difference difference = difference_of(&one, &other);
+
+    assert_int_equal(difference.changed, 2);
+    assert_true(difference.max == 65535 && difference.sum == 65536);
+    zt_source_close(one.source);
+    zt_source_close(other.source);
+}
