@@ -9,7 +9,7 @@
 #include "client/model_source.h"
 #include "commands/commands.h"
 #include "commands/option_reader.h"
-#include "commands/tensor_differences.h"
+#include "files/tensor_differences.h"
 #include "numbers/statistics_json.h"
 #include "terminal/plain_text.h"
 

@@ -2,7 +2,7 @@
 #ifndef COMMANDS_JUDGEMENT_JSON_H
 #define COMMANDS_JUDGEMENT_JSON_H
 
-#include "commands/judgement.h"
+#include "files/judgement.h"
 
 /* An object with a newline behind it. error: why the file is bad, or could not be opened, and the
  * judgement has no model; NULL: it is good. */

@@ -8,7 +8,7 @@
 
 #include "client/model_source.h"
 #include "commands/commands.h"
-#include "commands/judgement.h"
+#include "files/judgement.h"
 #include "commands/judgement_json.h"
 #include "commands/option_reader.h"
 #include "files/model_folder.h"

@@ -4,7 +4,7 @@
 #ifndef TRANSFERS_LOCAL_BYTES_H
 #define TRANSFERS_LOCAL_BYTES_H
 
-#include "client/download.h"
+#include "download/download.h"
 #include "transfers/local_tensors.h"
 
 /* Adds what local files have of a version. Finds nothing if the server states no digests.

@@ -4,7 +4,7 @@
 #ifndef TRANSFERS_LOCAL_TENSORS_H
 #define TRANSFERS_LOCAL_TENSORS_H
 
-#include "client/copied_bytes.h"
+#include "download/copied_bytes.h"
 #include "zt/model.h"
 
 struct local_tensors;

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/part_file.h"
-#include "client/replaceable.h"
 #include "commands/commands.h"
+#include "download/part_file.h"
+#include "download/replaceable.h"
 #include "terminal/plain_text.h"
 #include "transfers/index_parts.h"
 #include "transfers/pull_paths.h"

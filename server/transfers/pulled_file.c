@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/download.h"
 #include "commands/commands.h"
-#include "commands/judgement.h"
+#include "download/download.h"
+#include "files/judgement.h"
 #include "store/store.h"
 #include "terminal/interruption.h"
 #include "terminal/plain_text.h"

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/copied_bytes.h"
+#include "download/copied_bytes.h"
 
 #define PIECE  ((uint64_t)65536)
 #define PIECES 10

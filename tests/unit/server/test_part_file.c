@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "client/part_file.h"
+#include "download/part_file.h"
 
 static struct zt_error error;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/piece_map.h"
+#include "download/piece_map.h"
 
 #define SIZE ((uint64_t)10 * 65536 + 5)
 

@@ -1,7 +1,7 @@
 /* The result of `verify` for a file: verified digests, violated rules, and what could not be
  * judged. */
-#ifndef COMMANDS_JUDGEMENT_H
-#define COMMANDS_JUDGEMENT_H
+#ifndef FILES_JUDGEMENT_H
+#define FILES_JUDGEMENT_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* One thread runs the requests and writes the journal, one checks the file while it arrives, and
  * one hashes it if the server states a digest. */
-#include "client/download.h"
+#include "download/download.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "client/incoming.h"
-#include "client/part_file.h"
-#include "client/replaceable.h"
+#include "download/incoming.h"
+#include "download/part_file.h"
+#include "download/replaceable.h"
 #include "zt/shards.h"
 
 /* Maximum number of versions that one pull tries, if the file changes during it. */

@@ -1,4 +1,4 @@
-#include "commands/tensor_differences.h"
+#include "files/tensor_differences.h"
 
 #include <assert.h>
 #include <pthread.h>

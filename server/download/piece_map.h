@@ -5,14 +5,14 @@
  * Written pieces survive the end of a process, but survive a crash of the machine only once they
  * are synced. The journal therefore names the boot in which it was written; after another boot only
  * the synced pieces count. */
-#ifndef CLIENT_PIECE_MAP_H
-#define CLIENT_PIECE_MAP_H
+#ifndef DOWNLOAD_PIECE_MAP_H
+#define DOWNLOAD_PIECE_MAP_H
 
 #include "client/web_file.h"
 
 #define PIECES_MAX 16384
 
-/* COPIED: here, but at least in part from a local file, which may be wrong (client/copied_bytes.h).
+/* COPIED: here, but at least in part from a local file, which may be wrong (download/copied_bytes.h).
  * The journal leaves it out. */
 enum piece_state { PIECE_MISSING, PIECE_FLYING, PIECE_COPIED, PIECE_HERE };
 

@@ -1,6 +1,6 @@
 /* Compares the tensors of two models, files or URLs, by name. */
-#ifndef COMMANDS_TENSOR_DIFFERENCES_H
-#define COMMANDS_TENSOR_DIFFERENCES_H
+#ifndef FILES_TENSOR_DIFFERENCES_H
+#define FILES_TENSOR_DIFFERENCES_H
 
 #include "files/opened_file.h"
 #include "terminal/progress_line.h"

@@ -6,12 +6,12 @@
  * a broken stream begins again. A journal remembers the pieces, so that an interrupted pull resumes
  * too. Sources over the file wait for missing pieces, so that ordinary code can check the file
  * while it arrives. */
-#ifndef CLIENT_INCOMING_H
-#define CLIENT_INCOMING_H
+#ifndef DOWNLOAD_INCOMING_H
+#define DOWNLOAD_INCOMING_H
 
-#include "client/download.h"
-#include "client/part_file.h"
 #include "client/web_file.h"
+#include "download/download.h"
+#include "download/part_file.h"
 
 struct incoming;
 

@@ -1,7 +1,7 @@
 /* The local file of a pull: PATH.part, which one process writes, its journal PATH.part.json, and
  * the renaming of PATH.part to PATH. */
-#ifndef CLIENT_PART_FILE_H
-#define CLIENT_PART_FILE_H
+#ifndef DOWNLOAD_PART_FILE_H
+#define DOWNLOAD_PART_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ struct part_file {
     char *part;
     char *journal;
     bool replaces_any; /* PATH may be replaced even if it is not a tensor file
-                        * (client/replaceable.h) */
+                        * (download/replaceable.h) */
     int descriptor;    /* -1: not open */
 };
 

@@ -1,7 +1,7 @@
 /* Judges a model: reads all of its bytes once, and compressed bytes a second time unless their
  * digest proves that they decode. A failure makes the file bad; what cannot be judged is counted
  * separately. */
-#include "commands/judgement.h"
+#include "files/judgement.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "client/replaceable.h"
+#include "download/replaceable.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,11 +3,11 @@
  *
  * The local files may change or be wrong: whoever copies checks the whole as if it had been
  * fetched. */
-#ifndef CLIENT_COPIED_BYTES_H
-#define CLIENT_COPIED_BYTES_H
+#ifndef DOWNLOAD_COPIED_BYTES_H
+#define DOWNLOAD_COPIED_BYTES_H
 
-#include "client/part_file.h"
-#include "client/piece_map.h"
+#include "download/part_file.h"
+#include "download/piece_map.h"
 
 struct copied_range {
     uint64_t at; /* in the pulled file */

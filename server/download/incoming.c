@@ -1,4 +1,4 @@
-#include "client/incoming.h"
+#include "download/incoming.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "client/piece_map.h"
 #include "disk/disk_file.h"
+#include "download/piece_map.h"
 
 /* The longest run of one request, since each costs a round trip. In small files each job gets two
  * runs. */

@@ -1,11 +1,11 @@
 /* Pulls one file: fetches it into PATH.part by parallel ranges of one version, resumes after an
  * interrupted pull, checks the file while it arrives, and renames it to PATH once it is complete
  * and verified. */
-#ifndef CLIENT_DOWNLOAD_H
-#define CLIENT_DOWNLOAD_H
+#ifndef DOWNLOAD_DOWNLOAD_H
+#define DOWNLOAD_DOWNLOAD_H
 
 #include "client/client.h"
-#include "client/copied_bytes.h"
+#include "download/copied_bytes.h"
 #include "zt/source.h"
 
 struct download {
@@ -14,7 +14,7 @@ struct download {
     struct client_place place;
     const char *path;
     bool replaces_any;     /* replaces any file, even if it is not a tensor file
-                        * (client/replaceable.h) */
+                        * (download/replaceable.h) */
     const uint8_t *sha256; /* which the file must have, as its server has stated; NULL: unknown */
     /* Requests a digest of the whole file from the server, and computes it while the file arrives:
      * for formats without digests. */

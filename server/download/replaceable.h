@@ -1,7 +1,7 @@
 /* Which files a pull may replace: only tensor files, so that a server that chooses the name of a
  * file cannot destroy anything else. */
-#ifndef CLIENT_REPLACEABLE_H
-#define CLIENT_REPLACEABLE_H
+#ifndef DOWNLOAD_REPLACEABLE_H
+#define DOWNLOAD_REPLACEABLE_H
 
 #include "zt/status.h"
 

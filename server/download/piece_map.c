@@ -1,4 +1,4 @@
-#include "client/piece_map.h"
+#include "download/piece_map.h"
 
 #include <assert.h>
 #include <errno.h>

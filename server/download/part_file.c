@@ -1,4 +1,4 @@
-#include "client/part_file.h"
+#include "download/part_file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/replaceable.h"
 #include "disk/disk_file.h"
 #include "disk/named_file.h"
+#include "download/replaceable.h"
 
 /* How many times another process may rename or remove the part file between our opening and locking
  * it. */

@@ -1,4 +1,4 @@
-#include "client/copied_bytes.h"
+#include "download/copied_bytes.h"
 
 #include <assert.h>
 #include <errno.h>
