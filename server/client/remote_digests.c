@@ -15,7 +15,7 @@
 
 #define FILES "/files/"
 #define QUERY "?digests&fields=components&attributes=false"
-/* A server hashes about 1 GiB a second, so that a pause is short beside its work. */
+/* Longer pauses for models that take long: a server hashes about 1 GiB a second. */
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MOST_MS  2000
 /* It may be busy with other models, whose digests come first. */
@@ -43,6 +43,7 @@ static bool find_manifest(const struct client_place *place, struct client_place 
     decoded[length] = '\0';
     if (strlen(decoded) != length || !model_path_name(decoded, name))
         return false;
+    assert(before + strlen(FILES) <= path.length);
     snprintf(decoded, sizeof(decoded), "%.*s", (int)before, path.bytes);
     href_init(&href);
     href_plain(&href, decoded);

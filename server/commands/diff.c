@@ -23,8 +23,11 @@
 #define SHAPE_SIZE (255 * 21 + 8)
 
 struct request {
-    struct tensor_differences differences;
+    const char *paths[2]; /* before and after */
     unsigned operands;
+    struct tensor_differences *differences;
+    const struct tensor_difference *items;
+    uint32_t count;
     bool as_json;
     struct reporting reporting;
     uint32_t counts[TENSOR_CHANGES];
@@ -39,6 +42,7 @@ static const char *const kinds[TENSOR_CHANGES] = {
 
 static struct zt_text name_of(const struct tensor_difference *item)
 {
+    assert(item->before != NULL || item->after != NULL);
     return zt_object_name(item->after != NULL ? item->after : item->before);
 }
 
@@ -85,6 +89,7 @@ static void print_numbers(const struct zt_difference *numbers)
 {
     const uint64_t measured = numbers->count - numbers->unmeasurable;
 
+    assert(numbers->unmeasurable <= numbers->count);
     if (numbers->count == 0)
         return;
     printf("  %.3g %% of elements", percent_of(numbers));
@@ -96,8 +101,8 @@ static void print_numbers(const struct zt_difference *numbers)
 
 static void print_row(const struct request *request, const struct tensor_difference *item)
 {
-    const struct zt_model *before = request->differences.before.file.model;
-    const struct zt_model *after = request->differences.after.file.model;
+    const struct zt_model *before = tensor_differences_before(request->differences);
+    const struct zt_model *after = tensor_differences_after(request->differences);
     const struct zt_text name = name_of(item);
     size_t width;
 
@@ -120,8 +125,7 @@ static void print_summary(const struct request *request)
 {
     const char *separator = ": ";
 
-    printf("%" PRIu32 " tensor%s", request->differences.count,
-           request->differences.count == 1 ? "" : "s");
+    printf("%" PRIu32 " tensor%s", request->count, request->count == 1 ? "" : "s");
     for (unsigned i = 0; i < TENSOR_CHANGES; i++) {
         if (request->counts[i] == 0)
             continue;
@@ -133,17 +137,16 @@ static void print_summary(const struct request *request)
 
 static void print_table(struct request *request)
 {
-    const struct tensor_differences *differences = &request->differences;
 
-    for (uint32_t i = 0; i < differences->count; i++) {
-        const size_t length = name_of(&differences->items[i]).length;
+    for (uint32_t i = 0; i < request->count; i++) {
+        const size_t length = name_of(&request->items[i]).length;
 
-        if (differences->items[i].change != TENSOR_EQUAL && length > request->name_width)
+        if (request->items[i].change != TENSOR_EQUAL && length > request->name_width)
             request->name_width = length < NAME_MAX_WIDTH ? length : NAME_MAX_WIDTH;
     }
-    for (uint32_t i = 0; i < differences->count; i++)
-        if (differences->items[i].change != TENSOR_EQUAL)
-            print_row(request, &differences->items[i]);
+    for (uint32_t i = 0; i < request->count; i++)
+        if (request->items[i].change != TENSOR_EQUAL)
+            print_row(request, &request->items[i]);
     print_summary(request);
 }
 
@@ -204,15 +207,14 @@ static void write_item(const struct request *request, struct json *json,
     json_object_begin(json);
     json_key_string(json, "change");
     json_put_string(json, kinds[item->change]);
-    write_tensor(json, "before", request->differences.before.file.model, item->before);
-    write_tensor(json, "after", request->differences.after.file.model, item->after);
+    write_tensor(json, "before", tensor_differences_before(request->differences), item->before);
+    write_tensor(json, "after", tensor_differences_after(request->differences), item->after);
     write_numbers(json, &item->numbers);
     json_object_end(json);
 }
 
 static int print_json(const struct request *request)
 {
-    const struct tensor_differences *differences = &request->differences;
     struct json json;
     int result = EXIT_DONE;
 
@@ -222,9 +224,9 @@ static int print_json(const struct request *request)
         write_number(&json, kinds[i], request->counts[i]);
     json_key_string(&json, "tensors");
     json_object_begin(&json);
-    for (uint32_t i = 0; i < differences->count; i++)
-        if (differences->items[i].change != TENSOR_EQUAL)
-            write_item(request, &json, &differences->items[i]);
+    for (uint32_t i = 0; i < request->count; i++)
+        if (request->items[i].change != TENSOR_EQUAL)
+            write_item(request, &json, &request->items[i]);
     json_object_end(&json);
     json_object_end(&json);
     if (json.failed) {
@@ -248,11 +250,10 @@ static int trouble(const char *path, const struct zt_error *error)
 /* Complains about each tensor that could not be compared. */
 static int judge(struct request *request)
 {
-    const struct tensor_differences *differences = &request->differences;
     int result = EXIT_DONE;
 
-    for (uint32_t i = 0; i < differences->count; i++) {
-        const struct tensor_difference *item = &differences->items[i];
+    for (uint32_t i = 0; i < request->count; i++) {
+        const struct tensor_difference *item = &request->items[i];
         struct zt_error error;
 
         request->counts[item->change]++;
@@ -264,7 +265,7 @@ static int judge(struct request *request)
         if (item->error != NULL)
             error = *item->error;
         zt_error_at(&error, name_of(item), (struct zt_text){"", 0});
-        result = trouble(differences->after.path, &error);
+        result = trouble(request->paths[1], &error);
     }
     return result;
 }
@@ -291,32 +292,31 @@ static uint64_t work_of(const struct zt_model *model)
 
 static int compare(struct request *request)
 {
-    struct tensor_differences *differences = &request->differences;
     struct progress_line line;
+    const char *path = NULL;
     struct zt_error error;
     enum zt_status status;
 
     zt_error_clear(&error);
-    if (compared_model_open(&differences->before, &error) != ZT_OK)
-        return trouble(differences->before.path, &error);
-    if (compared_model_open(&differences->after, &error) != ZT_OK)
-        return trouble(differences->after.path, &error);
+    assert(request->operands == 2);
+    if (tensor_differences_open(request->paths, &request->differences, &path, &error) != ZT_OK)
+        return trouble(path, &error);
     progress_line_start(&line, reporting_progress(&request->reporting), "comparing",
-                        work_of(differences->after.file.model));
-    line.name = differences->after.path;
-    differences->line = &line;
-    status = tensor_differences_find(differences, &error);
+                        work_of(tensor_differences_after(request->differences)));
+    line.name = request->paths[1];
+    status = tensor_differences_find(request->differences, &line, &error);
     progress_line_end(&line);
-    return status == ZT_OK ? show(request) : trouble(differences->after.path, &error);
+    if (status != ZT_OK)
+        return trouble(request->paths[1], &error);
+    request->items = tensor_differences_all(request->differences, &request->count);
+    return show(request);
 }
 
-static int take_operand(struct request *request, char *path)
+static int take_operand(struct request *request, const char *path)
 {
-    struct compared_model *models[] = {&request->differences.before, &request->differences.after};
-
     if (request->operands == 2)
         return command_usage("diff takes two files or URLs");
-    models[request->operands++]->path = path;
+    request->paths[request->operands++] = path;
     return operand_check(path);
 }
 
@@ -342,8 +342,6 @@ int command_diff(int argc, char **argv)
         return command_usage("diff needs two files or URLs");
     zt_source_allow_mapped();
     result = compare(&request);
-    tensor_differences_free(&request.differences);
-    compared_model_close(&request.differences.before);
-    compared_model_close(&request.differences.after);
+    tensor_differences_free(request.differences);
     return result;
 }

@@ -119,7 +119,7 @@ static struct copied_range part_of(const struct copied_range *range, uint64_t at
     return (struct copied_range){at, end - at, range->descriptor, range->from + (at - range->at)};
 }
 
-/* Whole blocks are copied apart from what is before and after them, so that they can be shared. */
+/* Copies whole blocks separately, so that they can be shared. */
 static bool copy(const struct copied_range *range, const struct part_file *file)
 {
     const uint64_t end = end_of(range);

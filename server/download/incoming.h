@@ -16,8 +16,8 @@
 struct incoming;
 
 /* Begins with the pieces that an earlier pull of this version has left, and with bytes of local
- * files, which it copies. Everything is borrowed; the part file is open. ZT_LIMIT if the disk has no room for the rest; ZT_IO; otherwise fails as
- * client_open does. */
+ * files, which it copies. Everything is borrowed; the part file is open. ZT_LIMIT if the disk has
+ * no room for the rest; ZT_IO; otherwise fails as client_open does. */
 enum zt_status incoming_open(const struct download *download, const struct web_file *web,
                              const struct part_file *file, struct copied_bytes *copied,
                              struct incoming **out_incoming, struct zt_error *error);

@@ -12,8 +12,8 @@
 
 #define PIECES_MAX 16384
 
-/* COPIED: here, but at least in part from a local file, which may be wrong (download/copied_bytes.h).
- * The journal leaves it out. */
+/* COPIED: here, but at least in part from a local file, which may be wrong
+ * (download/copied_bytes.h). The journal leaves it out. */
 enum piece_state { PIECE_MISSING, PIECE_FLYING, PIECE_COPIED, PIECE_HERE };
 
 struct piece_map {

@@ -19,10 +19,26 @@
 #define BLOCK_BYTES   ((size_t)256 << 10)
 #define SHA256_LENGTH 32
 
+/* One of the two models. */
+struct compared_model {
+    const char *path;
+    struct opened_file file;
+    struct json_t **manifests; /* the servers', of each file of a remote model; else NULL */
+};
+
+struct tensor_differences {
+    struct compared_model before;
+    struct compared_model after;
+    struct progress_line *line;
+    struct tensor_difference *items;
+    uint32_t count;
+};
+
 /* --- the models --- */
 
 static struct zt_source *source_at(const struct compared_model *model, uint32_t shard)
 {
+    assert(shard <= model->file.model->shard_count);
     return shard == 0 ? model->file.source : model->file.shards[shard - 1];
 }
 
@@ -39,7 +55,7 @@ static struct json_t *ask_manifest(const struct zt_source *source)
 }
 
 /* A missing shard makes only its tensors unreadable. */
-enum zt_status compared_model_open(struct compared_model *model, struct zt_error *error)
+static enum zt_status open_model(struct compared_model *model, struct zt_error *error)
 {
     enum zt_status status = opened_file_open(model->path, &model->file, error);
     const uint32_t shards = status == ZT_OK ? model->file.model->shard_count : 0;
@@ -56,7 +72,7 @@ enum zt_status compared_model_open(struct compared_model *model, struct zt_error
     return ZT_OK;
 }
 
-void compared_model_close(struct compared_model *model)
+static void close_model(struct compared_model *model)
 {
     const uint32_t shards = model->file.model != NULL ? model->file.model->shard_count : 0;
 
@@ -64,6 +80,52 @@ void compared_model_close(struct compared_model *model)
         json_object_free(model->manifests[i]);
     free(model->manifests);
     opened_file_close(&model->file);
+}
+
+enum zt_status tensor_differences_open(const char *const paths[2],
+                                       struct tensor_differences **out_differences,
+                                       const char **out_path, struct zt_error *error)
+{
+    struct tensor_differences *differences = calloc(1, sizeof(*differences));
+    enum zt_status status = ZT_OK;
+
+    *out_path = paths[0];
+    if (differences == NULL)
+        return zt_fail_memory(error, "differences");
+    differences->before.path = paths[0];
+    differences->after.path = paths[1];
+    status = open_model(&differences->before, error);
+    if (status == ZT_OK) {
+        *out_path = paths[1];
+        status = open_model(&differences->after, error);
+    }
+    if (status == ZT_OK)
+        *out_differences = differences;
+    else
+        tensor_differences_free(differences);
+    return status;
+}
+
+void tensor_differences_free(struct tensor_differences *differences)
+{
+    if (differences == NULL)
+        return;
+    for (uint32_t i = 0; i < differences->count; i++)
+        free(differences->items[i].error);
+    free(differences->items);
+    close_model(&differences->before);
+    close_model(&differences->after);
+    free(differences);
+}
+
+const struct zt_model *tensor_differences_before(const struct tensor_differences *differences)
+{
+    return differences->before.file.model;
+}
+
+const struct zt_model *tensor_differences_after(const struct tensor_differences *differences)
+{
+    return differences->after.file.model;
 }
 
 /* --- one tensor --- */
@@ -222,6 +284,7 @@ static enum zt_status compare_elements(struct subject *subject, const struct zt_
     const uint64_t share = pieces > 0 ? subject->after.component->length / pieces : 0;
     enum zt_status status = ZT_OK;
 
+    assert(pieces == zt_elements_pieces(after));
     for (uint64_t i = 0; i < pieces && status == ZT_OK; i++) {
         struct zt_difference next;
 
@@ -379,7 +442,7 @@ static bool choose_elements(struct subject *subject)
            before == after;
 }
 
-/* Of components of the same kind. */
+/* The components have the same kinds. */
 static enum zt_status compare_components(struct subject *subject, bool *out_is_equal,
                                          struct zt_error *error)
 {
@@ -407,6 +470,7 @@ static enum zt_status compare_values(struct subject *subject, struct tensor_diff
     enum zt_status status = ZT_OK;
     bool is_equal = true;
 
+    assert(item->numbers.count == 0 && item->before != NULL && item->after != NULL);
     item->change = is_same_kind(subject) ? TENSOR_EQUAL : TENSOR_RETYPED;
     if (item->change == TENSOR_RETYPED)
         return has_numbers ? compare_numbers(subject, &item->numbers, error) : ZT_OK;
@@ -492,14 +556,15 @@ static unsigned thread_count(const struct tensor_differences *differences)
 }
 
 enum zt_status tensor_differences_find(struct tensor_differences *differences,
-                                       struct zt_error *error)
+                                       struct progress_line *line, struct zt_error *error)
 {
     const size_t most = (size_t)differences->before.file.model->object_count +
                         differences->after.file.model->object_count;
     struct comparing comparing = {differences, PTHREAD_MUTEX_INITIALIZER};
     struct parallel_work work = {.run = compare, .context = &comparing};
 
-    assert(differences->items == NULL && differences->line != NULL);
+    assert(differences->items == NULL && line != NULL);
+    differences->line = line;
     differences->items = calloc(most + 1, sizeof(*differences->items));
     if (differences->items == NULL)
         return zt_fail_memory(error, "tensors");
@@ -509,9 +574,10 @@ enum zt_status tensor_differences_find(struct tensor_differences *differences,
     return ZT_OK;
 }
 
-void tensor_differences_free(struct tensor_differences *differences)
+const struct tensor_difference *tensor_differences_all(const struct tensor_differences *differences,
+                                                       uint32_t *out_count)
 {
-    for (uint32_t i = 0; i < differences->count; i++)
-        free(differences->items[i].error);
-    free(differences->items);
+    assert(differences->items != NULL);
+    *out_count = differences->count;
+    return differences->items;
 }

@@ -6,8 +6,6 @@
 #include "terminal/progress_line.h"
 #include "zt/statistics.h"
 
-struct json_t;
-
 /* UNREAD: it could not be compared. */
 enum tensor_change {
     TENSOR_EQUAL,
@@ -28,30 +26,27 @@ struct tensor_difference {
     struct zt_error *error;       /* of UNREAD; NULL: out of memory */
 };
 
-/* One of the two models. */
-struct compared_model {
-    const char *path;
-    struct opened_file file;
-    struct json_t **manifests; /* the servers', of each file of a remote model; else NULL */
-};
+struct tensor_differences;
 
-/* Fails as opened_file_open does. The caller closes the model. */
-enum zt_status compared_model_open(struct compared_model *model, struct zt_error *error);
-void compared_model_close(struct compared_model *model);
+/* Opens both models: the one before, and the one after the changes. Fails as opened_file_open does,
+ * for *out_path. The caller frees the differences. */
+enum zt_status tensor_differences_open(const char *const paths[2],
+                                       struct tensor_differences **out_differences,
+                                       const char **out_path, struct zt_error *error);
+/* Accepts NULL. */
+void tensor_differences_free(struct tensor_differences *differences);
 
-struct tensor_differences {
-    struct compared_model before;
-    struct compared_model after;
-    struct progress_line *line; /* counts the stored bytes of the second model */
-    struct tensor_difference *items;
-    uint32_t count;
-};
+const struct zt_model *tensor_differences_before(const struct tensor_differences *differences);
+const struct zt_model *tensor_differences_after(const struct tensor_differences *differences);
 
 /* Compares all tensors, sorted by name. Digests come first: only tensors whose digests are unknown
- * or differ are read. ZT_NO_MEMORY. */
+ * or differ are read. The line counts the stored bytes of the second model. ZT_NO_MEMORY. */
 enum zt_status tensor_differences_find(struct tensor_differences *differences,
-                                       struct zt_error *error);
-void tensor_differences_free(struct tensor_differences *differences);
+                                       struct progress_line *line, struct zt_error *error);
+
+/* All tensors, the equal ones too. */
+const struct tensor_difference *tensor_differences_all(const struct tensor_differences *differences,
+                                                       uint32_t *out_count);
 
 /* The component with an object's elements, or its first one; NULL: it has none. */
 const struct zt_component *tensor_component(const struct zt_model *model,

@@ -15,7 +15,7 @@ struct subject {
     const struct zt_component *component;
 };
 
-/* A file on a server, and what is wanted of it. */
+/* A file on a server, and the bytes of it that may be here. */
 struct search {
     struct local_tensors *local;
     struct client *client;
@@ -85,6 +85,7 @@ static bool list(struct search *search)
     const struct zt_model *model = search->model;
     bool needs_server = false;
 
+    assert(search->count == 0);
     for (uint32_t i = 0; i < model->object_count; i++) {
         const struct zt_object *object = &model->objects[i];
 
@@ -127,7 +128,7 @@ static enum zt_status find_tensors(struct search *search, struct copied_bytes *c
 
 /* --- both --- */
 
-/* False for what is no model: only the whole file may be here. */
+/* Returns false for other files, which can only be found as a whole. */
 static bool open_model(struct search *search)
 {
     struct zt_source *source = NULL;
@@ -147,6 +148,7 @@ enum zt_status local_bytes_find(struct local_tensors *local, struct client *clie
     const bool may_be_whole = local_tensors_may_have(local, web->size, WHOLE_FILE);
     enum zt_status status = ZT_OK;
 
+    assert(web->has_ranges && copied->count == 0);
     if (web->has_sha256 && may_be_whole)
         status = find_whole(&search, copied, error);
     if (status != ZT_OK || copied->count > 0)

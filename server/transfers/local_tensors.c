@@ -1,5 +1,5 @@
-/* All tensors are kept in one array, sorted by length and type: only those of a length and type
- * that a server has are ever hashed. */
+/* All tensors are kept in one array, sorted by length and type. A tensor is hashed only if a server
+ * has one of its length and type. */
 #include "transfers/local_tensors.h"
 
 #include <assert.h>
@@ -91,7 +91,7 @@ static void take_stated(const struct zt_model *model, const struct zt_component 
         }
 }
 
-/* Parts that are in a folder are opened as models of their own. */
+/* with_parts: false in a folder, where parts are opened as separate models. */
 static enum zt_status add_components(struct local_tensors *local, struct opened_file *file,
                                      const char *path, bool with_parts, struct zt_error *error)
 {
@@ -289,6 +289,7 @@ static bool hash(void *context, uint32_t index)
 
     if (out->state != DIGEST_NEEDED)
         return true;
+    assert(index < hashing->count && tensor->length > 0);
     out->state = DIGEST_FAILED;
     if (zt_hasher_new(algorithms[hashing->kind], &hasher) == ZT_OK &&
         update(hashing, tensor, hasher)) {
@@ -316,13 +317,14 @@ static void need(const struct local_tensors *local, struct local_tensor *first,
 
     if (first == NULL || first->digests[kind].is_listed)
         return;
+    assert(first == local->tensors || compare_kinds(first - 1, first) < 0);
     first->digests[kind].is_listed = true;
     for (struct local_tensor *next = first; next < end && compare_kinds(next, first) == 0; next++)
         if (next->digests[kind].state == DIGEST_UNKNOWN)
             next->digests[kind].state = DIGEST_NEEDED;
 }
 
-/* Lists the tensors whose digests are known, or needed because of what is wanted. */
+/* Lists the tensors whose digests are known, or needed to find the wanted bytes. */
 static void list(struct local_tensors *local, const struct wanted_bytes *wanted, size_t count,
                  struct hashing *hashing)
 {
@@ -410,6 +412,7 @@ static enum zt_status add_found(const struct hashing *hashing, const struct want
     for (size_t i = 0; i < count && status == ZT_OK; i++) {
         const struct local_tensor *tensor = find(hashing, &wanted[i]);
 
+        assert(tensor == NULL || tensor->length == wanted[i].length);
         if (tensor != NULL)
             status = copied_bytes_add(copied,
                                       &(struct copied_range){wanted[i].at, wanted[i].length,

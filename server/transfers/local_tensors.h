@@ -14,8 +14,8 @@ struct local_tensors;
 enum zt_status local_tensors_open(const char *const *paths, unsigned count,
                                   struct local_tensors **out_local, const char **out_path,
                                   struct zt_error *error);
-/* While tensors are hashed, watch is called with the bytes to hash and those done, by one thread at a
- * time. */
+/* watch is called while tensors are hashed, with the bytes to hash and the bytes done. Its calls
+ * come one after another. */
 void local_tensors_watch(struct local_tensors *local,
                          void (*watch)(void *context, uint64_t total, uint64_t done),
                          void *context);
