@@ -9,6 +9,9 @@
 #include "input/json_read.h"
 #include "zt/model.h"
 
+/* To read the header of a smaller file costs as much as the file. */
+#define SMALL_BYTES ((uint64_t)256 << 10)
+
 /* A component of the file, as the server's manifest names it. */
 struct subject {
     const struct zt_object *object;
@@ -133,11 +136,22 @@ static bool open_model(struct search *search)
 {
     struct zt_source *source = NULL;
     struct zt_error error;
-    const bool is_model = web_source_open(search->client, search->web, &source, &error) == ZT_OK &&
+    const bool is_model = search->web->size > SMALL_BYTES &&
+                          web_source_open(search->client, search->web, &source, &error) == ZT_OK &&
                           zt_model_open(source, &search->model, &error) == ZT_OK;
 
     zt_source_close(source);
     return is_model;
+}
+
+/* All checkpoints of a model have one size, so asking for the digest of a whole model would seldom
+ * help. */
+static bool has_digest(struct search *search, bool is_model)
+{
+    struct web_file *web = search->web;
+
+    return web->has_sha256 ||
+           (!is_model && web_file_ask_digest(search->client, web) && web->has_sha256);
 }
 
 enum zt_status local_bytes_find(struct local_tensors *local, struct client *client,
@@ -145,21 +159,16 @@ enum zt_status local_bytes_find(struct local_tensors *local, struct client *clie
                                 struct zt_error *error)
 {
     struct search search = {.local = local, .client = client, .web = web};
-    const bool may_be_whole = local_tensors_may_have(local, web->size, WHOLE_FILE);
+    const bool is_model = open_model(&search);
     enum zt_status status = ZT_OK;
 
     assert(web->has_ranges && copied->count == 0);
-    if (web->has_sha256 && may_be_whole)
-        status = find_whole(&search, copied, error);
-    if (status != ZT_OK || copied->count > 0)
-        return status;
-    if (open_model(&search)) {
+    if (is_model) {
         status = find_tensors(&search, copied, error);
         zt_model_free(search.model);
-        return status;
     }
-    /* Every checkpoint of a model has its size, so that a model's digest is not worth asking. */
-    if (!web->has_sha256 && may_be_whole && web_file_ask_digest(client, web) && web->has_sha256)
+    if (status == ZT_OK && copied->count == 0 &&
+        local_tensors_may_have(local, web->size, WHOLE_FILE) && has_digest(&search, is_model))
         status = find_whole(&search, copied, error);
     return status;
 }

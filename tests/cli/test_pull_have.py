@@ -95,7 +95,7 @@ def test_files_and_tensors_of_a_folder_are_found_for_a_repository(server, root, 
 
 def test_a_compressed_tensor_is_copied_only_if_its_stored_bytes_are_equal(server, root, here, pull):
     data = bytes(300_000) + pattern(1000)
-    (root / "m.zt").write_bytes(zt1({"a": zstd_dense(data, digest="sha256"), "b": dense(pattern(100_000), digest="sha256")}))
+    (root / "m.zt").write_bytes(zt1({"a": zstd_dense(data, digest="sha256"), "b": dense(pattern(400_000), digest="sha256")}))
     for level, stored in ((1, zstd_frame(data, level=19)), (0, zstd_frame(data))):
         (here / f"old{level}").write_bytes(zt1({"a": dense_encoded(data, stored, "zstd")}))
         result = pull(server.url + "/m", "--have", f"old{level}", "-o", f"new{level}.zt")
