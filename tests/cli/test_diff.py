@@ -97,6 +97,13 @@ def test_formats_and_several_files_do_not_matter(diff, write, tmp_path):
     assert (result.status, result.output) == (0, "4 tensors: 4 equal\n")
 
 
+def test_stated_digests_are_compared(diff, write):
+    old, new = pattern(100_000, seed=1), pattern(100_000, seed=2)
+    for make, digest in ((zt1, "sha256"), (zt2, "sha256"), (zt2, "xxh3")):
+        files = [write(f"{i}.zt", make({"same": dense(old, digest=digest), "w": dense(data, digest=digest)})) for i, data in enumerate((old, new))]
+        assert diff(*files).lines[-1] == "2 tensors: 1 equal, 1 changed"
+
+
 def test_trouble_has_a_status_of_its_own(diff, write, refused):
     good = write("good.zt", zt1({"w": dense(b"abc")}))
     for arguments in ((good, write("bad.zt", b"nothing")), ("nowhere.zt", good)):
