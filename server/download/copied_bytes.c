@@ -13,14 +13,21 @@
 #define STEP_BYTES  ((uint64_t)64 << 20)
 #define PLAIN_BYTES ((size_t)256 << 10)
 
-enum zt_status copied_bytes_add(struct copied_bytes *copied, const struct copied_range *range,
-                                struct zt_error *error)
+struct copied_range {
+    uint64_t at;
+    uint64_t length;
+    int descriptor;
+    uint64_t from;
+};
+
+enum zt_status copied_bytes_add(struct copied_bytes *copied, uint64_t at, uint64_t length,
+                                int descriptor, uint64_t from, struct zt_error *error)
 {
-    assert(range->length > 0 && range->descriptor >= 0);
-    if (zt_array_reserve(&copied->ranges, &copied->capacity, copied->count + 1, sizeof(*range),
-                         SIZE_MAX) != ZT_OK)
+    assert(length > 0 && descriptor >= 0);
+    if (zt_array_reserve(&copied->ranges, &copied->capacity, copied->count + 1,
+                         sizeof(*copied->ranges), SIZE_MAX) != ZT_OK)
         return zt_fail_memory(error, "ranges to copy");
-    copied->ranges[copied->count++] = *range;
+    copied->ranges[copied->count++] = (struct copied_range){at, length, descriptor, from};
     return ZT_OK;
 }
 

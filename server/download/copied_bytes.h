@@ -9,12 +9,7 @@
 #include "download/part_file.h"
 #include "download/piece_map.h"
 
-struct copied_range {
-    uint64_t at; /* in the pulled file */
-    uint64_t length;
-    int descriptor; /* of the local file, borrowed */
-    uint64_t from;  /* in the local file */
-};
+struct copied_range;
 
 /* All 0: empty. */
 struct copied_bytes {
@@ -26,9 +21,10 @@ struct copied_bytes {
     bool needs_digest;
 };
 
-/* ZT_NO_MEMORY. */
-enum zt_status copied_bytes_add(struct copied_bytes *copied, const struct copied_range *range,
-                                struct zt_error *error);
+/* Adds length bytes at a position of the pulled file, which are at from in a local one. The
+ * descriptor is borrowed. ZT_NO_MEMORY. */
+enum zt_status copied_bytes_add(struct copied_bytes *copied, uint64_t at, uint64_t length,
+                                int descriptor, uint64_t from, struct zt_error *error);
 void copied_bytes_free(struct copied_bytes *copied);
 
 /* Called now and then with the bytes copied so far. */

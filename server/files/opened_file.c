@@ -22,9 +22,7 @@
 
 /* --- parts --- */
 
-/* Each part needs a descriptor. If the limit cannot be raised, opening fails with an error that
- * says so. */
-static void raise_descriptor_limit(void)
+void opened_files_raise_limit(void)
 {
     struct rlimit limit;
 
@@ -69,7 +67,7 @@ static enum zt_status join_index(const char *path, struct opened_file *file, str
     struct part_folder folder = path_folder();
     struct joined_parts parts;
 
-    raise_descriptor_limit();
+    opened_files_raise_limit();
     return take_parts(
         file, &parts,
         joined_parts_open_index(&folder, path_parent(path), file->source, &parts, error), error);
@@ -98,7 +96,7 @@ static enum zt_status join_split(const struct split_name *name, struct opened_fi
     if (name->count > ZT_PARTS_MAX)
         return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "%" PRIu32 " parts, more than %d",
                        name->count, ZT_PARTS_MAX);
-    raise_descriptor_limit();
+    opened_files_raise_limit();
     file->source = NULL;
     file->model = NULL;
     return take_parts(file, &parts,

@@ -26,6 +26,10 @@ struct opened_file {
     char *variant_name;
 };
 
+/* Lets the process open as many files as it may: each part needs a descriptor. If that is not
+ * enough, opening fails with an error that says so. */
+void opened_files_raise_limit(void);
+
 /* path names a file, or is a URL (client/model_source.h). Fails as model_source_find,
  * zt_model_open, zt_index_read and zt_model_join do. On success the caller closes the file. */
 enum zt_status opened_file_open(const char *path, struct opened_file *out_file,

@@ -176,6 +176,7 @@ enum zt_status local_tensors_open(const char *const *paths, unsigned count,
     struct local_tensors *local = calloc(1, sizeof(*local));
     enum zt_status status = local != NULL ? ZT_OK : zt_fail_memory(error, "local files");
 
+    opened_files_raise_limit();
     for (unsigned i = 0; i < count && status == ZT_OK; i++) {
         *out_path = paths[i];
         status = is_folder(paths[i]) ? add_folder(local, paths[i], error)
@@ -414,11 +415,8 @@ static enum zt_status add_found(const struct hashing *hashing, const struct want
 
         assert(tensor == NULL || tensor->length == wanted[i].length);
         if (tensor != NULL)
-            status = copied_bytes_add(copied,
-                                      &(struct copied_range){wanted[i].at, wanted[i].length,
-                                                             zt_source_descriptor(tensor->source),
-                                                             tensor->at},
-                                      error);
+            status = copied_bytes_add(copied, wanted[i].at, wanted[i].length,
+                                      zt_source_descriptor(tensor->source), tensor->at, error);
     }
     return status;
 }

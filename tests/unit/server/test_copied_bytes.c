@@ -57,7 +57,7 @@ static void add(uint64_t at, uint64_t length)
 {
     struct zt_error error;
 
-    assert_ok(copied_bytes_add(&copied, &(struct copied_range){at, length, local, at}, &error));
+    assert_ok(copied_bytes_add(&copied, at, length, local, at, &error));
 }
 
 static void make(void)
