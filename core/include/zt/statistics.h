@@ -89,7 +89,7 @@ struct zt_difference {
     uint64_t count;
     uint64_t changed;      /* elements whose bits differ: also 0 and -0 */
     uint64_t unmeasurable; /* of these, where one of the two is not finite */
-    /* Of the other elements' absolute differences, in double precision. */
+    /* Absolute differences of the other elements, in double precision. */
     double max;
     double sum;
 };
