@@ -6,6 +6,7 @@ import joined
 import numpy
 import pytest
 from containers import dense, pattern, zt1, zt2
+from repositories import wait_for_model
 
 RANDOM = numpy.random.default_rng(3)
 SHAPE = (100, 300)
@@ -113,11 +114,13 @@ def test_trouble_has_a_status_of_its_own(diff, write, refused):
         assert "two files or URLs" in refused("diff", *arguments)
 
 
-def test_equal_tensors_of_servers_are_not_fetched(between, root, diff, here):
+def test_equal_tensors_of_servers_are_not_fetched(between, server, root, diff, here):
     old = {f"t{i:02}": pattern(400_000, seed=i) for i in range(16)}
     new = {**old, "t03": bytes(400_000)}
     (root / "new.safetensors").write_bytes(joined.safetensors(new))
     (root / "old.zt").write_bytes(zt1({name: dense(data, digest="sha256") for name, data in old.items()}))
+    for name in ("new", "old"):
+        wait_for_model(f"{server.url}/v1/models/{name}")
     (here / "old.safetensors").write_bytes(joined.safetensors(old))
     for before, remote in ((here / "old.safetensors", 1), (between.endpoint + "/old", 2)):
         counted = between.counting()

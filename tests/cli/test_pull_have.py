@@ -5,7 +5,8 @@ import re
 import joined
 import meddler as meddling
 import pytest
-from containers import dense, pattern, zstd_dense, zstd_frame, dense_encoded, zt1, zt2
+from containers import dense, dense_encoded, pattern, zstd_dense, zstd_frame, zt1, zt2
+from repositories import wait_for_model
 
 LAYERS = 8
 LAYER_BYTES = 200_003
@@ -36,6 +37,17 @@ def pull(ztserve, here):
     return run
 
 
+@pytest.fixture
+def serve(server, root):
+    """Writes a model's file, and waits until the server has seen it."""
+
+    def run(name, data):
+        (root / name).write_bytes(data)
+        wait_for_model(f"{server.url}/v1/models/{name.rpartition('.')[0]}")
+
+    return run
+
+
 def counts(result):
     """Bytes copied and fetched, of all files."""
     found = re.findall(r", (\d+) copied from local files, (\d+) fetched", result.output)
@@ -52,10 +64,10 @@ def assert_pulled(result, path, data, changed):
 
 @pytest.mark.parametrize("local", MAKERS)
 @pytest.mark.parametrize("remote", MAKERS)
-def test_only_the_layer_that_changed_is_fetched(between, root, here, pull, remote, local):
+def test_only_the_layer_that_changed_is_fetched(between, serve, here, pull, remote, local):
     data = MAKERS[remote](layers(changed=[3]))
     name = "m." + remote.removesuffix("2")
-    (root / name).write_bytes(data)
+    serve(name, data)
     (here / "old").write_bytes(MAKERS[local](layers()))
     counted = between.counting()
     assert_pulled(pull(f"{between.endpoint}/files/{name}", "--have", "old"), here / name, data, 1)
@@ -63,15 +75,15 @@ def test_only_the_layer_that_changed_is_fetched(between, root, here, pull, remot
     assert sum(one.sent_bytes for one in counted.seen) < LAYER_BYTES + EDGES_BYTES + 3 * (256 << 10)
 
 
-def test_the_file_that_is_replaced_may_be_the_local_one(server, root, here, pull):
+def test_the_file_that_is_replaced_may_be_the_local_one(server, serve, here, pull):
     data = as_zt1(layers(changed=[0, 7]))
-    (root / "m.zt").write_bytes(data)
+    serve("m.zt", data)
     (here / "m.zt").write_bytes(as_zt1(layers()))
     assert_pulled(pull(server.url + "/m", "--have", "m.zt"), here / "m.zt", data, 2)
 
 
-def test_an_export_is_compared_by_its_own_digests(server, root, here, pull, ztserve):
-    (root / "m.safetensors").write_bytes(joined.safetensors(layers(changed=[5])))
+def test_an_export_is_compared_by_its_own_digests(server, serve, here, pull, ztserve):
+    serve("m.safetensors", joined.safetensors(layers(changed=[5])))
     (here / "old").write_bytes(joined.safetensors(layers()))
     result = pull(server.url + "/m", "--have", "old", "-o", "m.zt")
     assert result.status == 0 and counts(result)[0] > 7 * LAYER_BYTES
@@ -85,6 +97,7 @@ def test_files_and_tensors_of_a_folder_are_found_for_a_repository(server, root, 
         for name, data in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(data)
+    wait_for_model(server.url + "/v1/models/acme/m/x")
     result = pull(server.url + "/acme/m/", "--have", "old", "-o", "made")
     assert (result.status, result.errors) == (0, "")
     assert {name: (here / "made" / name).read_bytes() for name in new} == new
@@ -93,9 +106,9 @@ def test_files_and_tensors_of_a_folder_are_found_for_a_repository(server, root, 
     assert "other.bin: 70000 bytes, 70000 copied from local files, 0 fetched" in result.output
 
 
-def test_a_compressed_tensor_is_copied_only_if_its_stored_bytes_are_equal(server, root, here, pull):
+def test_a_compressed_tensor_is_copied_only_if_its_stored_bytes_are_equal(server, root, serve, here, pull):
     data = bytes(300_000) + pattern(1000)
-    (root / "m.zt").write_bytes(zt1({"a": zstd_dense(data, digest="sha256"), "b": dense(pattern(400_000), digest="sha256")}))
+    serve("m.zt", zt1({"a": zstd_dense(data, digest="sha256"), "b": dense(pattern(400_000), digest="sha256")}))
     for level, stored in ((1, zstd_frame(data, level=19)), (0, zstd_frame(data))):
         (here / f"old{level}").write_bytes(zt1({"a": dense_encoded(data, stored, "zstd")}))
         result = pull(server.url + "/m", "--have", f"old{level}", "-o", f"new{level}.zt")
@@ -112,11 +125,11 @@ def lying(tensors, make=as_zt1):
 
 
 @pytest.mark.parametrize("remote", MAKERS)
-def test_a_local_file_that_states_wrong_digests_does_not_make_a_wrong_file(server, root, here, pull, remote):
+def test_a_local_file_that_states_wrong_digests_does_not_make_a_wrong_file(server, serve, here, pull, remote):
     tensors = layers(changed=[3])
     data = MAKERS[remote](tensors)
     name = "m." + remote.removesuffix("2")
-    (root / name).write_bytes(data)
+    serve(name, data)
     (here / "liar").write_bytes(lying(tensors, as_zt2 if remote == "zt2" else as_zt1))
     result = pull(f"{server.url}/files/{name}", "--have", "liar")
     assert result.status == 0 and len(result.error_lines) == 1 and "the whole was fetched" in result.errors
@@ -124,10 +137,10 @@ def test_a_local_file_that_states_wrong_digests_does_not_make_a_wrong_file(serve
     assert counts(result) == (0, len(data))
 
 
-def test_an_interrupted_pull_remembers_nothing_of_local_files(between, root, here, pull):
+def test_an_interrupted_pull_remembers_nothing_of_local_files(between, serve, here, pull):
     tensors = layers(changed=[3])
     data = as_zt1(tensors)
-    (root / "m.zt").write_bytes(data)
+    serve("m.zt", data)
     (here / "liar").write_bytes(lying(tensors))
     # Edges of tensors, but not the blocks that the manifest is read in.
     rule = between.meddle(meddling.reply(403), when=lambda request: request.range is not None and request.range[0] % (256 << 10))
@@ -139,16 +152,16 @@ def test_an_interrupted_pull_remembers_nothing_of_local_files(between, root, her
     assert (here / "m.zt").read_bytes() == data
 
 
-def test_a_local_file_that_is_missing_ends_the_pull(server, root, here, pull):
-    (root / "m.zt").write_bytes(as_zt1(layers()))
+def test_a_local_file_that_is_missing_ends_the_pull(server, serve, here, pull):
+    serve("m.zt", as_zt1(layers()))
     result = pull(server.url + "/m", "--have", "nowhere")
     assert result.status == 1 and "nowhere: cannot open: No such file" in result.errors and len(result.error_lines) == 1
     assert list(here.iterdir()) == []
 
 
-def test_without_a_digest_nothing_is_copied(between, root, here, pull):
+def test_without_a_digest_nothing_is_copied(between, serve, here, pull):
     data = joined.safetensors(layers())
-    (root / "m.safetensors").write_bytes(data)
+    serve("m.safetensors", data)
     (here / "old").write_bytes(data + b" ")
     between.meddle(meddling.reply(404, b"{}"), when=lambda request: "/v1/models/" in request.path)
     result = pull(between.endpoint + "/files/m.safetensors", "--have", "old")
