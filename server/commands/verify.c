@@ -8,9 +8,9 @@
 
 #include "client/model_source.h"
 #include "commands/commands.h"
-#include "files/judgement.h"
 #include "commands/judgement_json.h"
 #include "commands/option_reader.h"
+#include "files/judgement.h"
 #include "files/model_folder.h"
 #include "terminal/plain_text.h"
 
