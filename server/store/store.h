@@ -220,6 +220,41 @@ struct store_search_ops {
     void (*interrupt)(struct store *store);
 };
 
+/* The size of the name of a shared file's version, with NUL. */
+#define STORE_SHARED_VERSION_SIZE 256
+
+/* A file that is kept for all servers over a store. */
+struct store_shared_file {
+    uint8_t sha256[32];
+    uint64_t size_bytes; /* above 0 */
+    char version[STORE_SHARED_VERSION_SIZE];
+};
+
+struct cache_fetch; /* cache/cache.h */
+
+/* Called once, from any thread, perhaps before the call that begins returns; never waits. error may
+ * be NULL if status is ZT_OK. */
+typedef void (*store_shared_done)(void *context, struct cache_fetch *fetch, enum zt_status status,
+                                  const struct zt_error *error);
+
+/* Additional operations of a store in which all servers over it keep files by their SHA-256, where
+ * none is listed or served. Nobody has checked their bytes. */
+struct store_shared_ops {
+    /* Finds a file by SHA-256 and size, and fills in its version. Returns ZT_NOT_FOUND, or fails
+     * within some seconds. */
+    enum zt_status (*find)(struct store *store, struct store_shared_file *file,
+                           struct zt_error *error);
+    /* Fills fetch->bytes from the version that find found, and calls done instead of fetch->done.
+     * The file is borrowed until then. */
+    void (*fetch)(struct store *store, const struct store_shared_file *file,
+                  struct cache_fetch *fetch, store_shared_done done, void *context);
+    /* Keeps a file, in place of any of this SHA-256. Returns ZT_IO if the file behind the descriptor
+     * has another SHA-256; ZT_UNSUPPORTED if the store cannot be written to; ZT_UNAVAILABLE. Takes
+     * as long as sending it. */
+    enum zt_status (*keep)(struct store *store, const struct store_shared_file *file,
+                           int descriptor, struct zt_error *error);
+};
+
 /* The size of a commit in hex: of SHA-1 or SHA-256, with NUL. */
 #define STORE_COMMIT_SIZE 65
 
@@ -273,6 +308,7 @@ struct store {
     const struct store_search_ops *search;
     const struct store_claim_ops *claims;       /* NULL: writers hold a lock (exclude) */
     const struct store_revision_ops *revisions; /* NULL: there is only the current state */
+    const struct store_shared_ops *shared;      /* NULL: nothing is kept for other servers */
     struct store *inner;     /* the store that a mirror adds to; NULL: this is none */
     struct staging *staging; /* NULL: the store accepts no uploads */
 };

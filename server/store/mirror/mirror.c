@@ -15,6 +15,7 @@
 #include "cache/cache.h"
 #include "remote/remote.h"
 #include "store/mirror/mirror_prefetch.h"
+#include "store/mirror/mirror_state.h"
 #include "store/mirror/mirror_store.h"
 #include "store/s3/s3_store.h"
 #include "store/s3/s3_upstream.h"
@@ -221,6 +222,8 @@ static enum zt_status open_files(struct mirror_upstream *upstream,
                                                .upstream = upstream->upstream,
                                                .cache = upstream->cache,
                                                .workers = options->workers,
+                                               .waiters = options->waiters,
+                                               .shared = upstream->mirror->base.inner,
                                                .is_strict = config_flag(&upstream->config->strict),
                                                .on_verified = on_verified,
                                                .after_verified = after_verified,
@@ -259,6 +262,7 @@ static enum zt_status add_upstream(struct mirror *mirror, const struct mirror_op
 static void close_upstream(struct mirror_upstream *upstream)
 {
     mirror_prefetches_free(upstream->prefetches);
+    mirror_shared_end(upstream->files);
     remote_stop(upstream->remote);
     mirror_files_free(upstream->files);
     cache_close(upstream->cache);

@@ -169,7 +169,8 @@ static void begin_fetch(struct cache_origin *origin, struct cache_fetch *fetch)
     if (mirror_has_digest(file) && atomic_load(&file->verdict) == MIRROR_UNKNOWN)
         mirror_verify_poke(file);
     pthread_mutex_unlock(&file->files->lock);
-    options->fetch(options->upstream, &file->place.file, fetch);
+    if (!mirror_shared_fetch(file, fetch))
+        options->fetch(options->upstream, &file->place.file, fetch);
 }
 
 static void close_origin(struct cache_origin *origin)
@@ -246,8 +247,9 @@ static bool mark_settled(struct mirror_file *file)
 
 /* With the opening lock. */
 static enum zt_status make_file(struct mirror_files *files, const struct mirror_place *place,
-                                const uint8_t key[CACHE_KEY_BYTES], struct mirror_file **out_file,
-                                struct zt_error *error)
+                                const uint8_t key[CACHE_KEY_BYTES],
+                                const struct store_shared_file *shared,
+                                struct mirror_file **out_file, struct zt_error *error)
 {
     struct mirror_file *file = file_new(files, place, key);
     uint8_t proof[MIRROR_PROOF_BYTES];
@@ -259,6 +261,8 @@ static enum zt_status make_file(struct mirror_files *files, const struct mirror_
                        "the file is longer than any store keeps");
     if (file == NULL)
         return zt_fail_memory(error, "a mirrored file");
+    file->shared = *shared;
+    atomic_init(&file->is_shared, shared->version[0] != '\0');
     /* A failure closes the origin. */
     file->users = 0;
     status = cache_file_open(files->options.cache, key, place->file.size_bytes, &file->origin,
@@ -304,16 +308,21 @@ enum zt_status mirror_file_acquire(struct mirror_files *files, const struct mirr
 {
     uint8_t key[CACHE_KEY_BYTES];
     enum zt_status status = make_key(place, key);
+    struct store_shared_file shared;
     struct mirror_file *file;
 
     if (status != ZT_OK)
         return zt_fail_memory(error, "a mirrored file");
     sweep(files, false, READY_MOST);
     sweep(files, true, REMEMBERED_MOST);
-    pthread_mutex_lock(&files->opening);
     file = acquire(files, key);
+    if (file == NULL && !mirror_shared_find(files, place, &shared))
+        shared.version[0] = '\0';
+    pthread_mutex_lock(&files->opening);
     if (file == NULL)
-        status = make_file(files, place, key, &file, error);
+        file = acquire(files, key);
+    if (file == NULL)
+        status = make_file(files, place, key, &shared, &file, error);
     pthread_mutex_unlock(&files->opening);
     if (status == ZT_OK)
         *out_file = file;

@@ -36,6 +36,8 @@ struct mirror_files_options {
     struct upstream *upstream;
     struct cache *cache;     /* the upstream's */
     struct workers *workers; /* hash */
+    struct workers *waiters; /* wait for the inner store */
+    struct store *shared;    /* in which servers keep files for each other; NULL: none */
     bool is_strict;          /* no byte of an unverified file is passed on */
     /* Called on a worker, or by mirror_file_open, without locks. The place is borrowed. on_verified
      * is short, because clients wait for it: none has all of the file before it returns.

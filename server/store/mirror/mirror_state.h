@@ -11,6 +11,7 @@
 #include "base/workers.h"
 #include "cache/cache.h"
 #include "store/mirror/mirror_file.h"
+#include "store/store.h"
 #include "zt/digest.h"
 
 enum mirror_verdict {
@@ -57,6 +58,11 @@ struct mirror_file {
     struct zt_hasher *hasher;
     _Atomic(uint64_t) hashed_bytes;
     struct zt_source_waiter *waiters; /* want all of it, verified */
+    /* mirror_shared.c; shared is constant. */
+    struct store_shared_file shared;
+    atomic_bool is_shared; /* bytes are fetched from the inner store */
+    bool is_offered;       /* it will be kept there; the list of offers has a user */
+    struct mirror_file *next_offer;
 };
 
 #define MIRROR_WRONG_MOST  1024u
@@ -81,6 +87,11 @@ struct mirror_files {
     _Atomic(uint64_t) read_bytes;
     struct mirror_wrong wrong[MIRROR_WRONG_MOST]; /* a ring */
     unsigned wrong_next;
+    /* mirror_shared.c */
+    struct job offering;
+    struct mirror_file *offers;
+    bool is_offering;
+    unsigned shared_reads; /* fetches from the inner store that are on their way */
 };
 
 /* Why a lost file cannot be read. */
@@ -130,6 +141,20 @@ void mirror_file_release(struct mirror_file *file);
 /* With the lock: notes that clients may have a block. Returns false, and notes nothing, for the
  * last one that none has had. */
 bool mirror_file_mark(struct mirror_file *file, uint32_t block);
+
+/* --- mirror_shared.c: all without the lock --- */
+
+/* Finds out whether another server has kept a file that is not here. May wait for the inner
+ * store. */
+bool mirror_shared_find(struct mirror_files *files, const struct mirror_place *place,
+                        struct store_shared_file *out_shared);
+/* Fetches from the inner store. Returns false if the file is not there; never waits. */
+bool mirror_shared_fetch(struct mirror_file *file, struct cache_fetch *fetch);
+/* Keeps a verified file for other servers, in the background. */
+void mirror_shared_offer(struct mirror_file *file);
+/* After mirror_files_interrupt and the end of the waiters, before the upstream's requests end: waits
+ * for the interrupted reads. Takes NULL. */
+void mirror_shared_end(struct mirror_files *files);
 
 /* One holder less of what all files share. */
 void mirror_files_release(struct mirror_files *files);

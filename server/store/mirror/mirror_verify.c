@@ -136,6 +136,7 @@ static void verified(struct mirror_file *file, const uint8_t proof[MIRROR_PROOF_
     pthread_mutex_unlock(&files->lock);
     mirror_wake(waiters, NULL);
     files->options.after_verified(files->options.context, &file->place);
+    mirror_shared_offer(file);
 }
 
 /* Wakes the waiters of a file with a verdict, or of one without a digest whose bytes have all

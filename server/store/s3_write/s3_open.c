@@ -237,6 +237,7 @@ enum zt_status store_s3_open(const struct config *config, const char *cache_fold
     store->base.ops = &s3_ops;
     store->base.search = &s3_search_ops;
     store->base.claims = &s3_claim_ops;
+    store->base.shared = &s3_shared_ops;
     store->config = config;
     store->workers = workers;
     store->writing = new_writing(cache_folder);

@@ -172,6 +172,10 @@ enum zt_status s3_publish(struct store *store, struct staged_file *file, const c
 enum zt_status s3_remove(struct store *store, const char *path,
                          const struct store_expected *expected, struct zt_error *error);
 
+/* --- s3_shared.c: operations of store.h --- */
+
+extern const struct store_shared_ops s3_shared_ops;
+
 /* --- s3_keeper.c: a thread for background work --- */
 
 /* Takes over the multipart uploads that an earlier process left. Call it before any is begun. */
