@@ -324,9 +324,11 @@ enum zt_status mirror_file_acquire(struct mirror_files *files, const struct mirr
     if (file == NULL)
         status = make_file(files, place, key, &shared, &file, error);
     pthread_mutex_unlock(&files->opening);
-    if (status == ZT_OK)
-        *out_file = file;
-    return status;
+    if (status != ZT_OK)
+        return status;
+    mirror_shared_offer(file);
+    *out_file = file;
+    return ZT_OK;
 }
 
 void mirror_file_drop(struct mirror_files *files, const struct mirror_place *place)

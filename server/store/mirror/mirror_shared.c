@@ -6,9 +6,13 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "store/mirror/mirror_state.h"
+
+/* How long after a failure a file is offered again, when it is opened. */
+#define AGAIN_MS 10000
 
 /* --- reading --- */
 
@@ -86,8 +90,8 @@ bool mirror_shared_fetch(struct mirror_file *file, struct cache_fetch *fetch)
 /* --- keeping --- */
 
 /* Something wrong under the file's name is replaced. */
-static bool is_kept(struct mirror_files *files, const struct mirror_file *file,
-                    struct store_shared_file *shared)
+static bool is_there(struct mirror_files *files, const struct mirror_file *file,
+                     struct store_shared_file *shared)
 {
     struct store *store = files->options.shared;
     struct zt_error error;
@@ -96,7 +100,8 @@ static bool is_kept(struct mirror_files *files, const struct mirror_file *file,
            store->shared->find(store, shared, &error) == ZT_OK;
 }
 
-static void keep(struct mirror_files *files, struct mirror_file *file)
+/* Returns true if the file is in the inner store. */
+static bool keep(struct mirror_files *files, struct mirror_file *file)
 {
     struct store *store = files->options.shared;
     const struct upstream_place *place = &file->place.file;
@@ -106,8 +111,10 @@ static void keep(struct mirror_files *files, struct mirror_file *file)
     enum zt_status status;
 
     describe(&file->place, &shared);
-    if (atomic_load(&files->is_stopping) || is_kept(files, file, &shared))
-        return;
+    if (atomic_load(&files->is_stopping))
+        return false;
+    if (is_there(files, file, &shared))
+        return true;
     status = zt_source_pin(file->cached, 0, place->size_bytes, false, &pin, &error);
     if (status == ZT_OK) {
         status = store->shared->keep(store, &shared, zt_source_descriptor(pin.view), &error);
@@ -119,6 +126,7 @@ static void keep(struct mirror_files *files, struct mirror_file *file)
     else
         log_write(LOG_LEVEL_WARN, "mirror: %s/%s is not kept for other servers: %s",
                   place->repository, place->path, error.message);
+    return status == ZT_OK;
 }
 
 /* Waits for the store, on a thread that may. */
@@ -130,13 +138,16 @@ static void run(struct job *job)
 
     while (has_more) {
         struct mirror_file *file;
+        bool is_kept;
 
         pthread_mutex_lock(&files->lock);
         file = files->offers;
         files->offers = file->next_offer;
         pthread_mutex_unlock(&files->lock);
-        keep(files, file);
+        is_kept = keep(files, file);
         pthread_mutex_lock(&files->lock);
+        file->is_kept = is_kept;
+        file->offered_ms = clock_ms();
         file->is_offered = false;
         has_more = files->offers != NULL;
         files->is_offering = has_more;
@@ -150,11 +161,12 @@ void mirror_shared_offer(struct mirror_file *file)
     struct mirror_files *files = file->files;
     struct mirror_file **link = &files->offers;
 
-    if (!may_be_shared(files, &file->place) || atomic_load(&file->is_shared) ||
-        files->options.shared->staging == NULL)
+    if (!may_be_shared(files, &file->place) || files->options.shared->staging == NULL ||
+        atomic_load(&file->is_shared) || atomic_load(&file->verdict) != MIRROR_VERIFIED)
         return;
     pthread_mutex_lock(&files->lock);
-    if (!file->is_offered && !atomic_load(&files->is_stopping)) {
+    if (!file->is_kept && !file->is_offered && !atomic_load(&files->is_stopping) &&
+        (file->offered_ms == 0 || clock_ms() - file->offered_ms >= AGAIN_MS)) {
         while (*link != NULL)
             link = &(*link)->next_offer;
         *link = file;

@@ -62,6 +62,8 @@ struct mirror_file {
     struct store_shared_file shared;
     atomic_bool is_shared; /* bytes are fetched from the inner store */
     bool is_offered;       /* it will be kept there; the list of offers has a user */
+    bool is_kept;          /* it is there */
+    int64_t offered_ms;    /* when that was last tried; 0: never */
     struct mirror_file *next_offer;
 };
 
@@ -150,7 +152,8 @@ bool mirror_shared_find(struct mirror_files *files, const struct mirror_place *p
                         struct store_shared_file *out_shared);
 /* Fetches from the inner store. Returns false if the file is not there; never waits. */
 bool mirror_shared_fetch(struct mirror_file *file, struct cache_fetch *fetch);
-/* Keeps a verified file for other servers, in the background. */
+/* Keeps a file for other servers, in the background, if it is verified and not there yet. Never
+ * waits. */
 void mirror_shared_offer(struct mirror_file *file);
 /* After mirror_files_interrupt and the end of the waiters, before the upstream's requests end: waits
  * for the interrupted reads. Takes NULL. */
