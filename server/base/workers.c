@@ -166,9 +166,19 @@ static bool any_is_queued(const struct workers *workers)
     return queued > 0;
 }
 
+/* Called by a thread that has ended a job and taken the next. The end may have let another job run
+ * than the one that it took, for which one more thread is enough. To wake all would take longer
+ * than most jobs: server_waiters has many. The lock must be held. */
+static void share_end(struct workers *workers)
+{
+    if (any_is_queued(workers))
+        pthread_cond_signal(&workers->ready);
+}
+
 static void *worker_main(void *argument)
 {
     struct workers *workers = argument;
+    bool has_ended = false; /* a job, just now */
     struct run *run;
     enum kind kind;
 
@@ -180,11 +190,14 @@ static void *worker_main(void *argument)
         if (job == NULL && workers->stopping && workers->pending == 0)
             break;
         if (job == NULL) {
+            has_ended = false;
             pthread_cond_wait(&workers->ready, &workers->lock);
             continue;
         }
         workers->running[kind]++;
         *run = (struct run){true, kind, job->client};
+        if (has_ended)
+            share_end(workers);
         pthread_mutex_unlock(&workers->lock);
         metric_add(METRIC_JOBS_ORDINARY + (enum metric)kind, 1);
         run_job(job);
@@ -193,8 +206,9 @@ static void *worker_main(void *argument)
         workers->running[kind]--;
         workers->pending--;
         run->is_busy = false;
-        /* Other threads may now be allowed to take a job, or may find that all jobs are done. */
-        if (any_is_queued(workers) || workers->stopping)
+        has_ended = true;
+        /* Other threads may find that all jobs are done. */
+        if (workers->stopping)
             pthread_cond_broadcast(&workers->ready);
     }
     pthread_mutex_unlock(&workers->lock);

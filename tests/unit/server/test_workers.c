@@ -2,8 +2,10 @@
 #include "tests.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/workers.h"
@@ -199,6 +201,60 @@ TEST(a_pool_is_overloaded_until_its_queue_is_short_again)
         wait_a_millisecond();
     assert_false(workers_are_overloaded(workers));
     workers_stop(workers);
+}
+
+#define POOL   64
+#define PASSED 50
+
+struct passing {
+    struct job job;
+    struct workers *workers;
+    struct passing *next;
+    sem_t *end;
+};
+
+/* Ends as soon as the next job is queued, so that it is often still queued then. The pause lets all
+ * threads come to rest first. */
+static void pass_on(struct job *job)
+{
+    struct passing *passing = (struct passing *)job;
+
+    wait_a_millisecond();
+    if (passing->next != NULL)
+        workers_submit(passing->workers, &passing->next->job);
+    else
+        sem_post(passing->end);
+}
+
+static long switches_count(void)
+{
+    struct rusage usage;
+
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_nvcsw;
+}
+
+TEST(the_end_of_a_job_does_not_wake_all_threads)
+{
+    static struct passing jobs[PASSED];
+    struct workers *workers = workers_start(POOL);
+    sem_t end;
+    long before;
+
+    assert_non_null(workers);
+    assert_int_equal(sem_init(&end, 0, 0), 0);
+    for (unsigned i = 0; i < PASSED; i++)
+        jobs[i] = (struct passing){.job = {.run = pass_on},
+                                   .workers = workers,
+                                   .next = i + 1 < PASSED ? &jobs[i + 1] : NULL,
+                                   .end = &end};
+    before = switches_count();
+    workers_submit(workers, &jobs[0].job);
+    while (sem_wait(&end) != 0)
+        ;
+    assert_in_range(switches_count() - before, 0, PASSED * 16);
+    workers_stop(workers);
+    sem_destroy(&end);
 }
 
 TEST(stop_takes_nothing)
