@@ -166,7 +166,7 @@ const struct command command_table[] = {
          "https_proxy and no_proxy.",
      .examples = {{"ztserve pull https://models.example/meta-llama/Llama-3-8B/model -o llama.zt",
                    "a whole model"},
-                  {"ztserve pull https://models.example/acme/tiny -o tiny/ --have old-tiny/",
+                  {"ztserve pull https://models.example/acme/tiny -o tiny/ --have tiny/",
                    "a repository, for from_pretrained; copies what has not changed"}}},
     {.name = "push",
      .run = command_push,
