@@ -201,8 +201,8 @@ struct store_search_ops {
      * on a thread that may wait. */
     bool (*may_look_up)(struct store *store, struct zt_text name);
     /* Asks in the background whether a repository of an upstream has this model. Returns true if
-     * the waiter will be woken afterwards, and false if nothing more can be learned now. Never
-     * waits. NULL: there are no upstreams. */
+     * the waiter will be woken afterwards, and false if an answer is known already. Never waits.
+     * NULL: there are no upstreams. */
     bool (*resolve)(struct store *store, struct zt_text name, struct waiter *waiter);
     /* Visits the files that could belong to this model (its name and an extension), as list
      * does. */
@@ -248,9 +248,9 @@ struct store_shared_ops {
      * The file is borrowed until then. */
     void (*fetch)(struct store *store, const struct store_shared_file *file,
                   struct cache_fetch *fetch, store_shared_done done, void *context);
-    /* Keeps a file, in place of any of this SHA-256. Returns ZT_IO if the file behind the descriptor
-     * has another SHA-256; ZT_UNSUPPORTED if the store cannot be written to; ZT_UNAVAILABLE. Takes
-     * as long as sending it. */
+    /* Keeps a file, and replaces one of this SHA-256. Returns ZT_IO if the bytes of the descriptor
+     * have another SHA-256; ZT_UNSUPPORTED if the store cannot be written to; ZT_UNAVAILABLE. Takes
+     * as long as sending the file. */
     enum zt_status (*keep)(struct store *store, const struct store_shared_file *file,
                            int descriptor, struct zt_error *error);
 };

@@ -531,7 +531,7 @@ bool store_path_make_folders(int root, const char *path)
     }
 }
 
-/* Other processes may remove a folder as soon as it is made, since it is empty. */
+/* Other processes may remove a new folder, because it is empty. */
 static int make_parent(int root, const char *parent)
 {
     int folder = -1;

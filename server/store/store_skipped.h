@@ -45,7 +45,7 @@ void skipped_begin(struct skipped *skipped);
 /* os_error is used with SKIP_UNREADABLE. */
 void skipped_note(struct skipped *skipped, const char *path, enum skip_reason reason, int os_error);
 /* whole: the walk has seen everything. Paths that it did not find are then forgotten, and the
- * metrics are set to what it left out. */
+ * metrics count the files that it left out. */
 void skipped_end(struct skipped *skipped, bool whole);
 
 #endif

@@ -155,8 +155,8 @@ bool mirror_shared_fetch(struct mirror_file *file, struct cache_fetch *fetch);
 /* Keeps a file for other servers, in the background, if it is verified and not there yet. Never
  * waits. */
 void mirror_shared_offer(struct mirror_file *file);
-/* After mirror_files_interrupt and the end of the waiters, before the upstream's requests end: waits
- * for the interrupted reads. Takes NULL. */
+/* Waits for the interrupted reads. Call it after mirror_files_interrupt and the end of the waiters,
+ * and before the upstream's requests end. Takes NULL. */
 void mirror_shared_end(struct mirror_files *files);
 
 /* One holder less of what all files share. */

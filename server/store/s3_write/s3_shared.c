@@ -1,6 +1,6 @@
 /* Files that the servers over one bucket keep for each other, so that only one of them fetches them
- * from far away: objects named by SHA-256. Whoever reads them checks them, so it does not matter
- * who wrote them, and two servers that write the same one at once do no harm. */
+ * from far away: objects named by SHA-256. Every reader checks the bytes, so any server may write
+ * them, and two servers may write the same object at once. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 /* A client waits meanwhile. */
 #define FIND_MS 3000
-/* The time for a body, as that of other writes, beside that of a small request. */
+/* The time limit of a write: for a small request, and for each MiB of its body. */
 #define SMALL_MS       30000
 #define BODY_MS_A_MIB  1000
 #define BYTES_IN_A_MIB ((uint64_t)1 << 20)
