@@ -241,8 +241,12 @@ static enum zt_status list(const struct upstream_question *question,
         upstream_listing_free(listing);
         return fail_revision(error);
     }
-    s3_upstream_ask_digests(bucket_of(question->upstream), question->repository, listing,
-                            clock_ms() + LOOKUP_DIGESTS_MS);
+    status = s3_upstream_ask_digests(bucket_of(question->upstream), question->repository, listing,
+                                     clock_ms() + LOOKUP_DIGESTS_MS, error);
+    if (status != ZT_OK) {
+        upstream_listing_free(listing);
+        return status;
+    }
     out_answer->listing = listing;
     return ZT_OK;
 }

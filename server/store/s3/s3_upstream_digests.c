@@ -28,7 +28,8 @@ struct heads {
     struct bucket *bucket;
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    bool is_useless; /* with the lock: the service does not answer, or denies access */
+    /* With the lock: the first failure, after which nothing more is asked. */
+    struct zt_error error;
     struct head all[HEADS_MOST];
 };
 
@@ -55,7 +56,8 @@ static void end_head(struct remote_exchange *exchange)
     remote_exchange_free(exchange);
     pthread_mutex_lock(&heads->lock);
     head->is_running = false;
-    heads->is_useless = heads->is_useless || (status != ZT_OK && status != ZT_NOT_FOUND);
+    if (status != ZT_OK && status != ZT_NOT_FOUND && heads->error.status == ZT_OK)
+        heads->error = error;
     pthread_cond_signal(&heads->ended);
     pthread_mutex_unlock(&heads->lock);
 }
@@ -81,7 +83,7 @@ static struct head *find_free(struct heads *heads)
     return NULL;
 }
 
-/* Waits for one that is free. Returns NULL if more requests are useless. */
+/* Waits for one that is free. Returns NULL after a failure. */
 static struct head *take(struct heads *heads)
 {
     struct head *head;
@@ -89,7 +91,7 @@ static struct head *take(struct heads *heads)
     pthread_mutex_lock(&heads->lock);
     while ((head = find_free(heads)) == NULL)
         pthread_cond_wait(&heads->ended, &heads->lock);
-    if (heads->is_useless)
+    if (heads->error.status != ZT_OK)
         head = NULL;
     else
         head->is_running = true;
@@ -113,15 +115,27 @@ static void wait_for_all(struct heads *heads)
     pthread_mutex_unlock(&heads->lock);
 }
 
-void s3_upstream_ask_digests(struct bucket *bucket, const char *repository,
-                             const struct upstream_listing *listing, int64_t by_ms)
+/* A service that denies access states no digests; one that fails may state them later. */
+static enum zt_status outcome(const struct heads *heads, struct zt_error *error)
+{
+    if (heads->error.status != ZT_UNAVAILABLE)
+        return ZT_OK;
+    *error = heads->error;
+    return error->status;
+}
+
+enum zt_status s3_upstream_ask_digests(struct bucket *bucket, const char *repository,
+                                       const struct upstream_listing *listing, int64_t by_ms,
+                                       struct zt_error *error)
 {
     struct heads *heads = calloc(1, sizeof(*heads));
     char key[UPSTREAM_REPOSITORY_SIZE + UPSTREAM_PATH_SIZE];
+    enum zt_status status;
     struct head *head;
 
     if (heads == NULL)
-        return;
+        return zt_fail_memory(error, "requests for digests");
+    zt_error_clear(&heads->error);
     heads->bucket = bucket;
     pthread_mutex_init(&heads->lock, NULL);
     pthread_cond_init(&heads->ended, NULL);
@@ -139,7 +153,9 @@ void s3_upstream_ask_digests(struct bucket *bucket, const char *repository,
             give_back(heads, head);
     }
     wait_for_all(heads);
+    status = outcome(heads, error);
     pthread_cond_destroy(&heads->ended);
     pthread_mutex_destroy(&heads->lock);
     free(heads);
+    return status;
 }
