@@ -188,3 +188,13 @@ void cache_lose(struct zt_source *given)
     file_lose(file);
     cache_unlock(file->cache);
 }
+
+bool cache_has_all(const struct zt_source *given)
+{
+    const struct cached_file *file = ((const struct cache_source *)given)->file;
+    uint32_t block = 0;
+
+    while (block < file->block_count && block_state(file, block) != BLOCK_ABSENT)
+        block++;
+    return block == file->block_count;
+}

@@ -3,7 +3,7 @@
 import meddler as acts
 import pytest
 
-from pull_through import MIB, REPO, download, eventually_downloaded, safetensors, sha256
+from pull_through import MIB, REPO, download, eventually_downloaded, fetch, resolve_path, safetensors, sha256
 from wire import eventually, get
 
 MODEL = safetensors(9 * MIB, seed=51)
@@ -68,3 +68,14 @@ def test_a_file_that_could_not_be_kept_is_offered_again(mirror, moto_bucket, ups
     assert eventually(lambda: rule.used > 0)
     meddler.stop(rule)
     assert eventually(lambda: download(server, REPO, "model.safetensors").is_right and moto_bucket.get(shared_key(MODEL)) == MODEL)
+
+
+def test_files_of_an_earlier_process_are_offered_when_they_are_opened(mirror, moto_bucket, upstream):
+    first = mirror()
+    eventually_downloaded(first, REPO, "model.safetensors", MODEL)
+    assert eventually(lambda: "ZT-Verified" not in download(first, REPO, "model.safetensors").fields)
+    first.stop()
+    assert moto_bucket.get(shared_key(MODEL)) is None
+    second = mirror("--writable", place=first.place)
+    assert fetch(second, resolve_path(REPO, "model.safetensors"), method="HEAD").status == 200
+    assert eventually(lambda: moto_bucket.get(shared_key(MODEL)) == MODEL)

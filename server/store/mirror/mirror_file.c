@@ -321,6 +321,9 @@ enum zt_status mirror_file_acquire(struct mirror_files *files, const struct mirr
     pthread_mutex_lock(&files->opening);
     if (file == NULL)
         file = acquire(files, key);
+    /* Perhaps found wrong since. */
+    if (file == NULL && mirror_file_was_wrong(files, place))
+        shared.version[0] = '\0';
     if (file == NULL)
         status = make_file(files, place, key, &shared, &file, error);
     pthread_mutex_unlock(&files->opening);

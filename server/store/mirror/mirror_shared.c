@@ -13,6 +13,12 @@
 
 /* How long after a failure a file is offered again, when it is opened. */
 #define AGAIN_MS 10000
+/* How long a file that is in the inner store is not looked for, although it may be removed there. */
+#define KEPT_MS INT64_C(3600000)
+/* A store that does not answer makes one open wait in this time. */
+#define FIND_AGAIN_MS 1000
+/* The list of offers holds files open. */
+#define OFFERS_MOST 256u
 
 /* --- reading --- */
 
@@ -30,16 +36,32 @@ static void describe(const struct mirror_place *place, struct store_shared_file 
     memcpy(out_shared->sha256, place->file.digest, sizeof(out_shared->sha256));
 }
 
-bool mirror_shared_find(struct mirror_files *files, const struct mirror_place *place,
-                        struct store_shared_file *out_shared)
+static bool may_find(struct mirror_files *files)
+{
+    const int64_t now_ms = clock_ms();
+    int64_t after_ms = atomic_load(&files->find_after_ms);
+
+    return after_ms == 0 ||
+           (now_ms >= after_ms && atomic_compare_exchange_strong(&files->find_after_ms, &after_ms,
+                                                                 now_ms + FIND_AGAIN_MS));
+}
+
+static bool find(struct mirror_files *files, struct store_shared_file *shared)
 {
     struct store *store = files->options.shared;
     struct zt_error error;
+    const enum zt_status status = store->shared->find(store, shared, &error);
 
+    atomic_store(&files->find_after_ms, status == ZT_UNAVAILABLE ? clock_ms() + FIND_AGAIN_MS : 0);
+    return status == ZT_OK;
+}
+
+bool mirror_shared_find(struct mirror_files *files, const struct mirror_place *place,
+                        struct store_shared_file *out_shared)
+{
     describe(place, out_shared);
     return may_be_shared(files, place) && !place->is_verified && thread_may_wait() &&
-           !mirror_file_was_wrong(files, place) &&
-           store->shared->find(store, out_shared, &error) == ZT_OK;
+           !mirror_file_was_wrong(files, place) && may_find(files) && find(files, out_shared);
 }
 
 /* After the last use of the upstream. */
@@ -111,11 +133,13 @@ static bool keep(struct mirror_files *files, struct mirror_file *file)
     enum zt_status status;
 
     describe(&file->place, &shared);
-    if (atomic_load(&files->is_stopping))
+    if (atomic_load(&files->is_stopping) || atomic_load(&file->verdict) != MIRROR_VERIFIED)
         return false;
     if (is_there(files, file, &shared))
         return true;
-    status = zt_source_pin(file->cached, 0, place->size_bytes, false, &pin, &error);
+    /* Waits only for bytes that are being written or compared. */
+    status = zt_source_pin(file->cached, 0, place->size_bytes, cache_has_all(file->cached), &pin,
+                           &error);
     if (status == ZT_OK) {
         status = store->shared->keep(store, &shared, zt_source_descriptor(pin.view), &error);
         zt_pin_release(&pin);
@@ -127,6 +151,37 @@ static bool keep(struct mirror_files *files, struct mirror_file *file)
         log_write(LOG_LEVEL_WARN, "mirror: %s/%s is not kept for other servers: %s",
                   place->repository, place->path, error.message);
     return status == ZT_OK;
+}
+
+/* With the lock. */
+static void note_kept(const struct mirror_file *file)
+{
+    struct mirror_files *files = file->files;
+    struct mirror_wrong *kept = &files->kept[files->kept_next++ % MIRROR_WRONG_MOST];
+
+    memcpy(kept->key, file->key, sizeof(kept->key));
+    kept->found_ms = clock_ms();
+}
+
+static bool was_kept(const struct mirror_file *file)
+{
+    const struct mirror_files *files = file->files;
+    const int64_t since_ms = clock_ms() - KEPT_MS;
+
+    for (unsigned i = 0; i < MIRROR_WRONG_MOST; i++)
+        if (files->kept[i].found_ms != 0 && files->kept[i].found_ms >= since_ms &&
+            memcmp(files->kept[i].key, file->key, sizeof(file->key)) == 0)
+            return true;
+    return false;
+}
+
+void mirror_shared_doubt(const struct mirror_file *file)
+{
+    struct mirror_files *files = file->files;
+
+    for (unsigned i = 0; i < MIRROR_WRONG_MOST; i++)
+        if (memcmp(files->kept[i].key, file->key, sizeof(file->key)) == 0)
+            files->kept[i].found_ms = 0;
 }
 
 /* Waits for the store, on a thread that may. */
@@ -143,10 +198,13 @@ static void run(struct job *job)
         pthread_mutex_lock(&files->lock);
         file = files->offers;
         files->offers = file->next_offer;
+        files->offer_count--;
         pthread_mutex_unlock(&files->lock);
         is_kept = keep(files, file);
         pthread_mutex_lock(&files->lock);
         file->is_kept = is_kept;
+        if (is_kept)
+            note_kept(file);
         file->offered_ms = clock_ms();
         file->is_offered = false;
         has_more = files->offers != NULL;
@@ -166,12 +224,14 @@ void mirror_shared_offer(struct mirror_file *file)
         return;
     pthread_mutex_lock(&files->lock);
     if (!file->is_kept && !file->is_offered && !atomic_load(&files->is_stopping) &&
+        files->offer_count < OFFERS_MOST && !was_kept(file) &&
         (file->offered_ms == 0 || clock_ms() - file->offered_ms >= AGAIN_MS)) {
         while (*link != NULL)
             link = &(*link)->next_offer;
         *link = file;
         file->next_offer = NULL;
         file->is_offered = true;
+        files->offer_count++;
         file->users++;
         if (!files->is_offering) {
             files->is_offering = true;

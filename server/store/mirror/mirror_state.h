@@ -92,8 +92,12 @@ struct mirror_files {
     /* mirror_shared.c */
     struct job offering;
     struct mirror_file *offers;
+    unsigned offer_count;
     bool is_offering;
-    unsigned shared_reads; /* fetches from the inner store that are on their way */
+    struct mirror_wrong kept[MIRROR_WRONG_MOST]; /* a ring: files in the inner store */
+    unsigned kept_next;
+    _Atomic(int64_t) find_after_ms; /* 0: the inner store answers; else one open a second asks it */
+    unsigned shared_reads;          /* fetches from the inner store that are on their way */
 };
 
 /* Why a lost file cannot be read. */
@@ -144,7 +148,7 @@ void mirror_file_release(struct mirror_file *file);
  * last one that none has had. */
 bool mirror_file_mark(struct mirror_file *file, uint32_t block);
 
-/* --- mirror_shared.c: all without the lock --- */
+/* --- mirror_shared.c: without the lock --- */
 
 /* Finds out whether another server has kept a file that is not here. May wait for the inner
  * store. */
@@ -152,6 +156,8 @@ bool mirror_shared_find(struct mirror_files *files, const struct mirror_place *p
                         struct store_shared_file *out_shared);
 /* Fetches from the inner store. Returns false if the file is not there; never waits. */
 bool mirror_shared_fetch(struct mirror_file *file, struct cache_fetch *fetch);
+/* With the lock: what is kept of a file may be wrong, and has to be replaced. */
+void mirror_shared_doubt(const struct mirror_file *file);
 /* Keeps a file for other servers, in the background, if it is verified and not there yet. Never
  * waits. */
 void mirror_shared_offer(struct mirror_file *file);

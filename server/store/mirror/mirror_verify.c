@@ -72,6 +72,7 @@ static void note_wrong(struct mirror_files *files, const struct mirror_file *fil
     memcpy(wrong->key, file->key, sizeof(wrong->key));
     wrong->found_ms = clock_ms();
     files->wrong_next = (files->wrong_next + 1) % MIRROR_WRONG_MOST;
+    mirror_shared_doubt(file);
 }
 
 void mirror_verify_wrong(struct mirror_file *file, const char *why)

@@ -245,7 +245,7 @@ static enum zt_status list(const struct upstream_question *question,
                                      clock_ms() + LOOKUP_DIGESTS_MS, error);
     if (status != ZT_OK) {
         upstream_listing_free(listing);
-        return status;
+        return fail(status, error);
     }
     out_answer->listing = listing;
     return ZT_OK;

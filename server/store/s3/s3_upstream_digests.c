@@ -49,8 +49,11 @@ static void end_head(struct remote_exchange *exchange)
     struct head *head = (struct head *)exchange;
     struct heads *heads = head->heads;
     struct zt_error error;
-    const enum zt_status status = bucket_judge(heads->bucket, METRIC_STORE_OTHER, exchange, &error);
+    enum zt_status status = bucket_judge(heads->bucket, METRIC_STORE_OTHER, exchange, &error);
 
+    /* Another try would get the same answer. */
+    if (status == ZT_UNAVAILABLE && exchange->status == ZT_OK)
+        status = error.status = ZT_ARGUMENT;
     if (status == ZT_OK)
         take_digest(exchange, head->file);
     remote_exchange_free(exchange);
