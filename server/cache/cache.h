@@ -99,8 +99,8 @@ bool cache_await_settled(struct zt_source *source, uint64_t offset, uint64_t len
 /* Returns true if the block at offset was settled, whether it is here or not. */
 bool cache_is_settled(const struct zt_source *source, uint64_t offset);
 
-/* Returns true if no block is missing. Some may have to be written, or compared with their checksums,
- * before they can be pinned. */
+/* Returns true if no block is missing. Some may have to be written, or compared with their
+ * checksums, before they can be pinned. */
 bool cache_has_all(const struct zt_source *source);
 
 /* How many bytes are here. */

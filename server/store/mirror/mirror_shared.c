@@ -13,7 +13,7 @@
 
 /* How long after a failure a file is offered again, when it is opened. */
 #define AGAIN_MS 10000
-/* How long a file that is in the inner store is not looked for, although it may be removed there. */
+/* How long a file that is in the inner store is not looked for there. It may be removed. */
 #define KEPT_MS INT64_C(3600000)
 /* A store that does not answer makes one open wait in this time. */
 #define FIND_AGAIN_MS 1000

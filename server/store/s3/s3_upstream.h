@@ -10,8 +10,8 @@
 extern const struct upstream_kind s3_upstream;
 
 /* Asks the service for the SHA-256 of files (s3_upstream_digests.c), and fills in those that it
- * states. Ends by by_ms, even if not all files were asked for. Returns ZT_UNAVAILABLE if the service
- * failed to answer, so that it is not known which files have digests; ZT_NO_MEMORY. */
+ * states. Ends by by_ms, even if not all files were asked for. Returns ZT_UNAVAILABLE if the
+ * service failed to answer, so that the digests are unknown; ZT_NO_MEMORY. */
 enum zt_status s3_upstream_ask_digests(struct bucket *bucket, const char *repository,
                                        const struct upstream_listing *listing, int64_t by_ms,
                                        struct zt_error *error);
