@@ -225,7 +225,7 @@ static int open_far(void **state)
     bytes = malloc(LENGTH);
     for (size_t i = 0; bytes != NULL && i < LENGTH; i++)
         bytes[i] = (uint8_t)(i * 2654435761u >> 13) | 1;
-    far = bytes != NULL ? far_open(bytes, LENGTH) : NULL;
+    far = bytes != NULL ? far_open(bytes, LENGTH, &far_ops) : NULL;
     return far != NULL ? 0 : -1;
 }
 
