@@ -1,0 +1,29 @@
+/* A store that adds earlier commits to a folder: the files of a commit have the paths
+ * REPOSITORY@COMMIT/REST, and files that are replaced or removed are kept first (history.h). */
+#ifndef STORE_VERSIONS_VERSIONS_STORE_H
+#define STORE_VERSIONS_VERSIONS_STORE_H
+
+#include "store/store.h"
+#include "store/versions/history.h"
+
+struct versions_options {
+    struct history *history; /* taken over on success */
+    /* Finds the SHA-256 of a file of the folder: known, or computed now. On a worker. */
+    enum zt_status (*sha256)(void *context, const char *path, const struct file_identity *identity,
+                             uint8_t out_sha256[32], struct zt_error *error);
+    /* The same if it is known. Never waits. */
+    bool (*known_sha256)(void *context, const char *path, const struct file_identity *identity,
+                         uint8_t out_sha256[32]);
+    void *context;
+};
+
+/* Wraps a folder store, which is closed with it, but remains the caller's on failure. The store's
+ * revisions find branches, tags and commits; state gives the files of commits their SHA-256;
+ * refuses explains that commits cannot be written to. */
+enum zt_status versions_store_open(struct store *inner, const struct versions_options *options,
+                                   struct store **out_store, struct zt_error *error);
+
+/* Returns the history of a store or of what it adds to, or NULL. */
+struct history *store_history(struct store *store);
+
+#endif
