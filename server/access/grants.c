@@ -93,3 +93,8 @@ bool grant_covers_some(const struct grant *grant, struct zt_text beginning)
 {
     return grant->models == NULL || glob_set_can_begin(grant->models, beginning);
 }
+
+bool grant_covers_all(const struct grant *grant, struct zt_text beginning)
+{
+    return grant->models == NULL || glob_set_matches_all_below(grant->models, beginning);
+}

@@ -73,4 +73,7 @@ bool grant_covers(const struct grant *grant, struct zt_text model);
 /* Whether a client may see any model whose name begins so ("org/"). */
 bool grant_covers_some(const struct grant *grant, struct zt_text beginning);
 
+/* Whether a client may see all models whose names begin so. */
+bool grant_covers_all(const struct grant *grant, struct zt_text beginning);
+
 #endif

@@ -208,11 +208,12 @@ static bool comes_from_here(struct request *request, unsigned index, struct zt_t
     return false;
 }
 
-/* Returns false if it has replied. Clients learn nothing about repositories that they may not see,
- * and cannot make the server ask for them. */
+/* Returns false if it has replied. Clients learn nothing about repositories that they may not see.
+ * Only those that may see all of one can make the server download or remove it. */
 static bool read_prefetch(struct request *request, struct prefetch *prefetch)
 {
     struct zt_text repository;
+    bool reads;
 
     if (!find_upstream(request, &prefetch->index) ||
         !parameter_switch(request, "pretty", &prefetch->pretty))
@@ -224,7 +225,9 @@ static bool read_prefetch(struct request *request, struct prefetch *prefetch)
     if (prefetch->revision == NULL)
         return false;
     repository = zt_text_from(prefetch->repository);
-    if (!authorize_sees_folder(request, repository) && authorize_refuse_model(request, repository))
+    reads = request->method == METHOD_GET || request->method == METHOD_HEAD;
+    if (!(reads && authorize_sees_folder(request, repository)) &&
+        authorize_refuse_folder(request, repository))
         return false;
     return comes_from_here(request, prefetch->index, repository);
 }

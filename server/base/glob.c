@@ -337,8 +337,22 @@ static const uint64_t *take_row(const struct glob_set *set, struct cursor *text)
     return set->rows + row_of(set, take(text)) * set->words;
 }
 
-/* Which positions count after a text: the end of a glob, or any position. */
-enum wanted { WANTED_END, WANTED_ANY };
+/* Which positions count after a text: the end of a glob, any position, or an end with a star. */
+enum wanted { WANTED_END, WANTED_ANY, WANTED_FINAL_STAR };
+
+/* Returns the bits of one word that count. */
+static uint64_t wanted_bits(const struct glob_set *set, size_t word, enum wanted wanted)
+{
+    switch (wanted) {
+    case WANTED_END:
+        return set->end[word];
+    case WANTED_FINAL_STAR:
+        return set->end[word] & set->stay[word];
+    case WANTED_ANY:
+        break;
+    }
+    return UINT64_MAX;
+}
 
 static bool matches_in_a_word(const struct glob_set *set, struct cursor text, enum wanted wanted)
 {
@@ -351,7 +365,7 @@ static bool matches_in_a_word(const struct glob_set *set, struct cursor text, en
             return true;
         now = (now & *take_row(set, &text)) << 1 | (now & stay);
     }
-    return (wanted == WANTED_ANY ? now : now & *set->end) != 0;
+    return (now & wanted_bits(set, 0, wanted)) != 0;
 }
 
 /* Moves the bits by one character. Returns false if none is left. The end of a glob accepts no
@@ -398,7 +412,7 @@ static bool matches_in_words(const struct glob_set *set, struct cursor text, enu
         next = before;
     }
     for (size_t i = 0; i < set->words; i++)
-        matched |= wanted == WANTED_ANY ? now[i] : now[i] & set->end[i];
+        matched |= now[i] & wanted_bits(set, i, wanted);
     return matched != 0;
 }
 
@@ -416,4 +430,9 @@ bool glob_set_matches(const struct glob_set *set, struct zt_text text)
 bool glob_set_can_begin(const struct glob_set *set, struct zt_text beginning)
 {
     return matches(set, beginning, WANTED_ANY);
+}
+
+bool glob_set_matches_all_below(const struct glob_set *set, struct zt_text beginning)
+{
+    return matches(set, beginning, WANTED_FINAL_STAR);
 }

@@ -38,4 +38,9 @@ bool glob_set_matches(const struct glob_set *set, struct zt_text text);
  * thread. */
 bool glob_set_can_begin(const struct glob_set *set, struct zt_text beginning);
 
+/* Returns true if one of the globs matches every text that begins with this one, because it ends in
+ * a star. Globs that do so only together, such as [a-m]* and [!a-m]*, do not count. May be called
+ * on any thread. */
+bool glob_set_matches_all_below(const struct glob_set *set, struct zt_text beginning);
+
 #endif

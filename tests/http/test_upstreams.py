@@ -308,6 +308,28 @@ def test_removing_needs_a_writable_server_or_the_scope_write(mirror, tmp_path):
     assert writer.ask(server, "DELETE", removal()).status == 204
 
 
+WHOLE = ["acme/tiny/*", "acme/*", "ac?e/[st]iny/*", "*"]
+PARTS = ["acme/tiny/w*", "acme/tiny/[!c]*", "acme/tiny/*s", "acme/tiny/config acme/tiny/weights", "acme/tiny"]
+
+
+@pytest.mark.parametrize("globs", WHOLE + PARTS)
+def test_only_a_token_for_all_of_a_repository_downloads_or_removes_it(mirror, hub, tmp_path, globs):
+    """The class of a glob may deny files within the repository."""
+    client, operator = Client("client", "write", *globs.split()), Client("operator", "write")
+    write_tokens(tmp_path / "tokens", client, operator)
+    server = mirror(beside={"auth": {"tokens": str(tmp_path / "tokens")}})
+    tally = hub.counting()
+    prefetched = client.ask(server, "POST", prefetch_path())
+    assert prefetched.status == (202 if globs in WHOLE else 403)
+    assert globs in WHOLE or tally.requests == 0
+    assert operator.ask(server, "POST", prefetch_path()).status == 202
+    assert eventually(lambda: operator.get(server, prefetch_path()).json()["state"] == "done")
+    assert client.get(server, prefetch_path()).status == (403 if globs == "acme/tiny" else 200)
+    assert client.ask(server, "DELETE", removal()).status == (204 if globs in WHOLE else 403)
+    kept = operator.get(server, "/v1/upstreams/up/repositories").json()["repositories"]
+    assert len(kept) == (0 if globs in WHOLE else 1)
+
+
 def test_prefetching_more_than_may_be_kept_fails(mirror, hub):
     hub.add("acme/huge", {f"{number}.bin": bytes([number]) * (1 << 25) for number in range(3)})
     result = prefetch(mirror(keep=1 << 26), "acme/huge")

@@ -206,17 +206,23 @@ bool authorize_sees_file(const struct request *request, struct zt_text path)
     return authorize_sees(request, authorize_name_of_file(path));
 }
 
-bool authorize_sees_folder(const struct request *request, struct zt_text folder)
+/* Asks about the names that begin with a folder and its slash. */
+static bool covers_folder(bool (*covers)(const struct grant *grant, struct zt_text beginning),
+                          const struct grant *grant, struct zt_text folder)
 {
     char beginning[MODEL_NAME_MAX + 1];
 
-    if (request->grant == NULL || folder.length == 0)
-        return true;
     if (folder.length >= sizeof(beginning))
         return false;
     memcpy(beginning, folder.bytes, folder.length);
     beginning[folder.length] = '/';
-    return grant_covers_some(request->grant, (struct zt_text){beginning, folder.length + 1});
+    return covers(grant, (struct zt_text){beginning, folder.length + 1});
+}
+
+bool authorize_sees_folder(const struct request *request, struct zt_text folder)
+{
+    return request->grant == NULL || folder.length == 0 ||
+           covers_folder(grant_covers_some, request->grant, folder);
 }
 
 static bool covers(const void *context, struct zt_text name)
@@ -237,6 +243,15 @@ bool authorize_refuse_model(struct request *request, struct zt_text model)
         return false;
     access_count_failure(ACCESS_MODEL);
     problem_reply(request, PROBLEM_FORBIDDEN, "this client may not use a model of this name");
+    return true;
+}
+
+bool authorize_refuse_folder(struct request *request, struct zt_text folder)
+{
+    if (request->grant == NULL || covers_folder(grant_covers_all, request->grant, folder))
+        return false;
+    access_count_failure(ACCESS_MODEL);
+    problem_reply(request, PROBLEM_FORBIDDEN, "this client may not use all files of this folder");
     return true;
 }
 

@@ -46,4 +46,8 @@ struct name_filter authorize_filter(const struct request *request);
  * outside its path. */
 bool authorize_refuse_model(struct request *request, struct zt_text model);
 
+/* Returns true after replying with 403 if the client may not see everything that can be in a
+ * folder. For requests that concern the folder as a whole. */
+bool authorize_refuse_folder(struct request *request, struct zt_text folder);
+
 #endif

@@ -327,3 +327,69 @@ TEST(a_beginning_can_be_that_of_what_a_glob_matches)
     assert_true(can_begin(two, 2, "qqq"));
     assert_false(can_begin(two, 2, "qqr"));
 }
+
+static bool matches_all_below(const char *const *globs, size_t count, const char *beginning)
+{
+    struct zt_text texts[GLOB_SET_MAX];
+    struct glob_set *set;
+    bool all;
+
+    for (size_t i = 0; i < count; i++)
+        texts[i] = text(globs[i]);
+    set = glob_set_new(texts, count);
+    assert_non_null(set);
+    all = glob_set_matches_all_below(set, text(beginning));
+    glob_set_free(set);
+    return all;
+}
+
+TEST(only_a_final_star_matches_all_below_a_folder)
+{
+    static const struct {
+        const char *glob;
+        bool matches;
+    } cases[] = {
+        {"org/model/*", true},
+        {"org/*", true},
+        {"*", true},
+        {"org/m*", true},
+        {"*/model/*", true},
+        {"o?g/[lm]odel/**", true},
+        {"org/*/*", true},
+        {"org/model/a*", false},
+        {"org/model", false},
+        {"org/model/", false},
+        {"org/model/*a", false},
+        {"org/model/*/*", false},
+        {"org/model/?", false},
+        {"org/model/[!a]*", false},
+        {"org/models/*", false},
+        {"org/model/[a-z]*", false},
+        {"*.safetensors", false},
+        {"", false},
+        {"[!o]*", false},
+        {"org/model/*[!s]", false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (matches_all_below(&cases[i].glob, 1, "org/model/") != cases[i].matches)
+            fail_msg("%s", cases[i].glob);
+}
+
+TEST(one_of_several_globs_must_match_all_below_a_folder)
+{
+    static const char *const globs[] = {"org/model/[a-m]*", "org/model/[!a-m]*", "team/*"};
+    char longer[80];
+    const char *two[2] = {longer, "team/*"};
+
+    assert_false(matches_all_below(globs, 3, "org/model/"));
+    assert_true(matches_all_below(globs, 3, "team/model/"));
+    assert_false(matches_all_below(globs, 0, "team/model/"));
+    /* A set of more than one word. */
+    memset(longer, 'q', sizeof(longer));
+    longer[79] = '\0';
+    assert_true(matches_all_below(two, 2, "team/x/"));
+    assert_false(matches_all_below(two, 2, longer));
+    longer[78] = '*';
+    assert_true(matches_all_below(two, 2, longer));
+}

@@ -77,6 +77,9 @@ TEST(lines_give_names_scopes_and_globs)
     assert_int_equal(boss->scope, SCOPE_ADMIN);
     assert_true(grant_covers(boss, text_of("anything/at/all")));
     assert_true(grants_limit_models(grants));
+    assert_true(grant_covers_all(ci, text_of("team/x/")));
+    assert_false(grant_covers_all(ci, text_of("shared-")));
+    assert_true(grant_covers_all(boss, text_of("anything/")));
     grants_free(grants);
 }
 
