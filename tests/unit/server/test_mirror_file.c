@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/metrics.h"
 #include "base/workers.h"
 #include "store/mirror/mirror_file.h"
 #include "store/mirror/mirror_prefetch.h"
@@ -119,20 +118,19 @@ static void on_wrong(void *context, const struct mirror_place *place)
 static void start(bool is_strict)
 {
     const struct cache_options cache = {.folder = world.folder};
-    const struct mirror_files_options options = {.fetch = fetch_one,
-                                                 .is_strict = is_strict,
-                                                 .on_verified = on_verified,
-                                                 .after_verified = after_verified,
-                                                 .on_wrong = on_wrong,
-                                                 .context = &world};
-    struct mirror_files_options with = options;
+    struct mirror_files_options options = {.fetch = fetch_one,
+                                           .is_strict = is_strict,
+                                           .on_verified = on_verified,
+                                           .after_verified = after_verified,
+                                           .on_wrong = on_wrong,
+                                           .context = &world};
 
     assert_ok(cache_open(&cache, &world.cache, NULL));
     world.workers = workers_start(0);
     assert_non_null(world.workers);
-    with.cache = world.cache;
-    with.workers = world.workers;
-    assert_ok(mirror_files_new(&with, &world.files, NULL));
+    options.cache = world.cache;
+    options.workers = world.workers;
+    assert_ok(mirror_files_new(&options, &world.files, NULL));
 }
 
 static void stop(void)
@@ -208,6 +206,24 @@ static struct zt_source *open_file(void)
     return source;
 }
 
+static struct zt_source *start_again(bool is_strict)
+{
+    start(is_strict);
+    return open_file();
+}
+
+static struct zt_source *start_with(uint64_t size, enum upstream_digest kind, bool is_strict)
+{
+    have_file(size, kind);
+    return start_again(is_strict);
+}
+
+static void close_and_stop(struct zt_source *source)
+{
+    zt_source_close(source);
+    stop();
+}
+
 struct awaited {
     struct zt_source_waiter waiter;
     atomic_bool is_woken;
@@ -256,12 +272,10 @@ TEST(a_file_is_passed_on_and_verified)
     static const uint64_t sizes[] = {1, MIB, MIB + 1, 20 * MIB + 7};
 
     for (unsigned i = 0; i < 8; i++) {
-        struct zt_source *source;
+        struct zt_source *source =
+            start_with(sizes[i / 2], i % 2 == 0 ? UPSTREAM_SHA256 : UPSTREAM_GIT_SHA1, false);
         struct zt_pin pin;
 
-        have_file(sizes[i / 2], i % 2 == 0 ? UPSTREAM_SHA256 : UPSTREAM_GIT_SHA1);
-        start(false);
-        source = open_file();
         assert_false(mirror_file_is_verified(source));
         assert_int_equal(read_as_client(source, 0), ZT_OK);
         assert_true(mirror_file_is_verified(source));
@@ -273,8 +287,7 @@ TEST(a_file_is_passed_on_and_verified)
         source = open_file();
         assert_ok(zt_source_pin(source, 0, world.size, false, &pin, NULL));
         zt_pin_release(&pin);
-        zt_source_close(source);
-        stop();
+        close_and_stop(source);
         free(world.bytes);
         world.bytes = NULL;
     }
@@ -284,12 +297,9 @@ TEST(a_file_is_passed_on_and_verified)
 TEST(the_last_block_waits_for_the_verdict_however_blocks_are_asked_for)
 {
     const uint64_t size = 5 * MIB + 100;
-    struct zt_source *source;
+    struct zt_source *source = start_with(size, UPSTREAM_SHA256, false);
     struct awaited awaited;
 
-    have_file(size, UPSTREAM_SHA256);
-    start(false);
-    source = open_file();
     /* A client that begins at the end may have it. */
     assert_int_equal(zt_source_pass(source, 5 * MIB, 100), 100);
     assert_int_equal(zt_source_pass(source, 0, 3 * MIB), 3 * MIB);
@@ -305,33 +315,25 @@ TEST(the_last_block_waits_for_the_verdict_however_blocks_are_asked_for)
     AWAIT(atomic_load(&awaited.is_woken));
     assert_int_equal(awaited.waiter.error.status, ZT_OK);
     assert_int_equal(zt_source_pass(source, 0, size), size);
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
 }
 
 TEST(a_strict_upstream_passes_nothing_on_before_the_verdict)
 {
-    struct zt_source *source;
+    struct zt_source *source = start_with(3 * MIB, UPSTREAM_SHA256, true);
 
-    have_file(3 * MIB, UPSTREAM_SHA256);
-    start(true);
-    source = open_file();
     assert_int_equal(zt_source_pass(source, 0, 10), 0);
     assert_int_equal(read_as_client(source, 0), ZT_OK);
     assert_int_equal(zt_source_pass(source, 0, 3 * MIB), 3 * MIB);
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
 }
 
 TEST(wrong_bytes_are_dropped_and_the_next_open_begins_again)
 {
-    struct zt_source *source;
+    struct zt_source *source = start_with(12 * MIB + 5, UPSTREAM_SHA256, false);
     struct zt_source *other;
     uint8_t byte;
 
-    have_file(12 * MIB + 5, UPSTREAM_SHA256);
-    start(false);
-    source = open_file();
     other = open_file();
     atomic_store(&world.spoils, true);
     assert_int_equal(read_as_client(source, 0), ZT_STALE);
@@ -355,47 +357,36 @@ TEST(wrong_bytes_are_dropped_and_the_next_open_begins_again)
 
 TEST(a_proof_outlives_a_restart_and_evicted_bytes_do_not)
 {
-    struct zt_source *source;
+    struct zt_source *source = start_with(3 * MIB, UPSTREAM_SHA256, false);
     uint64_t fetched;
 
-    have_file(3 * MIB, UPSTREAM_SHA256);
-    start(false);
-    source = open_file();
     assert_int_equal(read_as_client(source, 0), ZT_OK);
     AWAIT(atomic_load(&world.settled) == 1);
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
     fetched = atomic_load(&world.fetched);
     world.place.is_verified = true;
     memcpy(world.place.proof, world.proof, sizeof(world.proof));
-    start(true);
-    source = open_file();
+    source = start_again(true);
     assert_true(mirror_file_is_verified(source));
     assert_int_equal(read_as_client(source, 0), ZT_OK);
     assert_int_equal(atomic_load(&world.fetched), fetched);
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
     /* Another proof is none. */
     world.place.proof[3] ^= 1;
-    start(false);
-    source = open_file();
+    source = start_again(false);
     AWAIT(atomic_load(&world.settled) == 2);
     assert_true(mirror_file_is_verified(source));
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
 }
 
 /* A reader that finds the bytes wrong must not make the cache fetch other ones: a client would have
  * the beginning of the old ones and the end of the new ones. */
 TEST(an_invalidated_range_keeps_its_bytes_until_the_verdict)
 {
-    struct zt_source *source;
+    struct zt_source *source = start_with(4 * MIB, UPSTREAM_SHA256, false);
     uint8_t first;
     uint8_t again;
 
-    have_file(4 * MIB, UPSTREAM_SHA256);
-    start(false);
-    source = open_file();
     atomic_store(&world.spoils, true);
     assert_ok(zt_source_read_at(source, 0, &first, 1, NULL));
     AWAIT(mirror_file_bytes_here(source) == MIB);
@@ -411,29 +402,22 @@ TEST(an_invalidated_range_keeps_its_bytes_until_the_verdict)
     let_go();
     AWAIT(atomic_load(&world.wrong) == 1);
     assert_int_equal(read_as_client(source, MIB), ZT_STALE);
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
 }
 
 TEST(bytes_of_an_earlier_process_count_as_passed_on)
 {
     uint8_t *buffer = malloc(2 * MIB);
-    struct zt_source *source;
+    struct zt_source *source = start_with(4 * MIB, UPSTREAM_SHA256, false);
 
-    have_file(4 * MIB, UPSTREAM_SHA256);
-    start(false);
-    source = open_file();
     assert_int_equal(zt_source_pass(source, 0, 2 * MIB), 2 * MIB);
     assert_ok(zt_source_read_at(source, 0, buffer, 2 * MIB, NULL));
     free(buffer);
     AWAIT(mirror_file_bytes_here(source) >= 2 * MIB);
-    zt_source_close(source);
-    stop();
-    start(false);
-    source = open_file();
+    close_and_stop(source);
+    source = start_again(false);
     assert_int_equal(zt_source_pass(source, 2 * MIB, 2 * MIB), MIB);
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
 }
 
 /* A header that the server reads is in its answers, and in what it exports. */
@@ -448,8 +432,7 @@ TEST(bytes_that_the_server_reads_count_as_passed_on)
     source = open_file();
     assert_ok(zt_source_read_at(source, 0, &byte, 1, NULL));
     assert_int_equal(zt_source_pass(source, MIB, 2 * MIB), MIB);
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
 }
 
 /* A client may have had all but any one of them. */
@@ -466,49 +449,38 @@ TEST(a_file_that_an_earlier_process_fetched_whole_is_withheld_until_it_is_verifi
     assert_ok(zt_source_read_at(source, 0, buffer, 3 * MIB, NULL));
     free(buffer);
     AWAIT(mirror_file_bytes_here(source) == 3 * MIB);
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
     start(false);
     mirror_files_interrupt(world.files);
     source = open_file();
     assert_int_equal(zt_source_pass(source, 0, 1), 0);
-    zt_source_close(source);
-    stop();
-    start(false);
-    source = open_file();
+    close_and_stop(source);
+    source = start_again(false);
     assert_int_equal(read_as_client(source, 0), ZT_OK);
     assert_int_equal(zt_source_pass(source, 0, 3 * MIB), 3 * MIB);
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
 }
 
 TEST(a_file_without_a_digest_is_passed_on_whole)
 {
-    struct zt_source *source;
+    struct zt_source *source = start_with(3 * MIB, UPSTREAM_NO_DIGEST, true);
     struct awaited awaited = {.waiter = {.wake = note_woken}};
 
-    have_file(3 * MIB, UPSTREAM_NO_DIGEST);
-    start(true);
-    source = open_file();
     assert_int_equal(zt_source_pass(source, 0, 3 * MIB), 3 * MIB);
     mirror_file_bring(source, &awaited.waiter);
     AWAIT(atomic_load(&awaited.is_woken));
     assert_int_equal(awaited.waiter.error.status, ZT_OK);
     AWAIT(mirror_file_bytes_here(source) == 3 * MIB);
     assert_false(mirror_file_is_verified(source));
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
 }
 
 /* More waiters than there are threads of any kind. */
 TEST(many_wait_for_a_failing_upstream_and_try_again)
 {
     static struct awaited awaited[300];
-    struct zt_source *source;
+    struct zt_source *source = start_with(2 * MIB, UPSTREAM_SHA256, false);
 
-    have_file(2 * MIB, UPSTREAM_SHA256);
-    start(false);
-    source = open_file();
     hold();
     atomic_store(&world.fails, true);
     assert_int_equal(zt_source_pass(source, 0, 2 * MIB), MIB);
@@ -522,18 +494,14 @@ TEST(many_wait_for_a_failing_upstream_and_try_again)
     }
     atomic_store(&world.fails, false);
     assert_int_equal(read_as_client(source, 0), ZT_OK);
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
 }
 
 TEST(a_waiter_that_is_forgotten_is_not_woken)
 {
     static struct awaited awaited[3];
-    struct zt_source *source;
+    struct zt_source *source = start_with(2 * MIB, UPSTREAM_SHA256, false);
 
-    have_file(2 * MIB, UPSTREAM_SHA256);
-    start(false);
-    source = open_file();
     assert_false(zt_source_forget(&awaited[0].waiter));
     hold();
     assert_int_equal(zt_source_pass(source, 0, 2 * MIB), MIB);
@@ -545,19 +513,15 @@ TEST(a_waiter_that_is_forgotten_is_not_woken)
     let_go();
     AWAIT(atomic_load(&awaited[0].is_woken));
     assert_false(zt_source_forget(&awaited[0].waiter));
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
     assert_false(atomic_load(&awaited[1].is_woken) || atomic_load(&awaited[2].is_woken));
 }
 
 TEST(shutdown_wakes_all_waiters)
 {
     struct awaited awaited;
-    struct zt_source *source;
+    struct zt_source *source = start_with(2 * MIB, UPSTREAM_SHA256, true);
 
-    have_file(2 * MIB, UPSTREAM_SHA256);
-    start(true);
-    source = open_file();
     hold();
     await_from(source, 0, &awaited);
     mirror_files_interrupt(world.files);
@@ -565,8 +529,7 @@ TEST(shutdown_wakes_all_waiters)
     assert_int_equal(awaited.waiter.error.status, ZT_UNAVAILABLE);
     await_from(source, 0, &awaited);
     assert_true(atomic_load(&awaited.is_woken));
-    zt_source_close(source);
-    stop();
+    close_and_stop(source);
 }
 
 /* --- prefetch --- */
