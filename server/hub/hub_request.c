@@ -275,6 +275,22 @@ bool hub_text_is_false(struct zt_text text)
     return zt_text_is(text, "0") || (text.length == 5 && strncasecmp(text.bytes, "false", 5) == 0);
 }
 
+static bool is_continuation(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+void hub_text_copy(struct zt_text text, char *out_text, size_t size)
+{
+    size_t length = text.length < size ? text.length : size - 1;
+
+    assert(size > 0);
+    while (length > 0 && length < text.length && is_continuation(text.bytes[length]))
+        length--;
+    memcpy(out_text, text.bytes, length);
+    out_text[length] = '\0';
+}
+
 bool hub_switch(struct request *request, const char *name)
 {
     struct zt_text text;

@@ -66,6 +66,9 @@ bool hub_switch(struct request *request, const char *name);
 bool hub_text_is_true(struct zt_text text);
 bool hub_text_is_false(struct zt_text text);
 
+/* Copies as many whole characters as fit, and NUL. */
+void hub_text_copy(struct zt_text text, char *out_text, size_t size);
+
 /* Returns the query's limit, at most `most`; `usual` if there is none, or it is 0 or not a
  * number. */
 size_t hub_limit(struct request *request, size_t usual, size_t most);

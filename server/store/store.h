@@ -263,6 +263,7 @@ struct store_revision {
     char commit[STORE_COMMIT_SIZE];
     char folder[MODEL_PATH_SIZE]; /* below which walk and open find its files */
     bool is_current;
+    bool is_kept; /* by this server's history (store/versions); false: mirrored */
 };
 
 /* The digest of a file as its upstream states it. */
@@ -274,13 +275,13 @@ struct store_stated {
     bool is_verified; /* all bytes are on this machine and agree */
 };
 
-/* Additional operations of a store with mirrored repositories, whose commits another server
- * names. */
+/* Additional operations of a store with mirrored repositories, whose commits another server names,
+ * or with a history of its own (store/versions). */
 struct store_revision_ops {
     /* Finds a revision of a repository: "main", a branch, a tag or a commit. Returns
-     * ZT_NOT_FOUND if it is not a mirrored repository; the caller then continues as if there
-     * were no such operation. Returns ZT_STALE if the repository has no such revision;
-     * ZT_UNAVAILABLE. May wait. */
+     * ZT_NOT_FOUND if it is not a mirrored repository and the history does not have the revision;
+     * the caller then continues as if there were no such operation. Returns ZT_STALE if a mirrored
+     * repository has no such revision; ZT_UNAVAILABLE. May wait. */
     enum zt_status (*find)(struct store *store, const char *repository, struct zt_text revision,
                            struct store_revision *out_revision, struct zt_error *error);
     /* Returns false if the file is not mirrored. Never waits. */

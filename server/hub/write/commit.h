@@ -11,6 +11,9 @@
 
 /* Maximum number of operations per commit, including one for each file of a removed folder. */
 #define COMMIT_OPERATIONS_MAX 10000
+/* Sizes of a commit's title and message, with NUL: longer ones are cut. */
+#define COMMIT_TITLE_SIZE   256
+#define COMMIT_MESSAGE_SIZE 2048
 /* For an object: any length that the object with this SHA-256 has. */
 #define COMMIT_LENGTH_UNKNOWN UINT64_MAX
 
@@ -38,6 +41,8 @@ struct commit {
     bool has_place;
     char parent[HUB_COMMIT_SIZE]; /* empty: any */
     unsigned parent_line;
+    char title[COMMIT_TITLE_SIZE]; /* the header's summary; empty: none */
+    char message[COMMIT_MESSAGE_SIZE];
     bool begins; /* creates the repository if it does not exist: some line sends a file */
     /* The committing request, which waits. */
     const struct request *request;

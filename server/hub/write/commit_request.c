@@ -220,16 +220,19 @@ static bool add_object(struct commit_request *self, const struct json_t *value)
     return commit_add_object(&self->commit, self->lines.number, path, size, sha256);
 }
 
-static bool add_header(struct commit_request *self, const struct json_t *value)
+static void read_words(const struct json_t *value, const char *name, char *out_words, size_t size)
+{
+    struct zt_text text;
+
+    if (json_member_text(value, name, &text) == JSON_FOUND)
+        hub_text_copy(text, out_words, size);
+}
+
+static bool read_parent(struct commit_request *self, const struct json_t *value)
 {
     struct commit *commit = &self->commit;
     struct zt_text parent;
 
-    if (self->header_line != 0)
-        return commit_refuse(commit, self->lines.number, PROBLEM_INVALID_REQUEST,
-                             "a commit may have only one header, which is on line %u",
-                             self->header_line);
-    self->header_line = self->lines.number;
     switch (json_member_text(value, "parentCommit", &parent)) {
     case JSON_ABSENT:
         return true;
@@ -245,6 +248,20 @@ static bool add_header(struct commit_request *self, const struct json_t *value)
     snprintf(commit->parent, sizeof(commit->parent), "%.*s", (int)parent.length, parent.bytes);
     commit->parent_line = self->lines.number;
     return true;
+}
+
+static bool add_header(struct commit_request *self, const struct json_t *value)
+{
+    struct commit *commit = &self->commit;
+
+    if (self->header_line != 0)
+        return commit_refuse(commit, self->lines.number, PROBLEM_INVALID_REQUEST,
+                             "a commit may have only one header, which is on line %u",
+                             self->header_line);
+    self->header_line = self->lines.number;
+    read_words(value, "summary", commit->title, sizeof(commit->title));
+    read_words(value, "description", commit->message, sizeof(commit->message));
+    return read_parent(self, value);
 }
 
 static bool add_removal(struct commit_request *self, const struct json_t *value, bool is_folder)
