@@ -138,12 +138,13 @@ export function pause(milliseconds, signal) {
   });
 }
 
-export function modelPath(model) {
-  return `${base}/v1/models/${encodeURIComponent(model)}`;
+// In an address, an "@" that is not escaped begins a revision.
+export function modelPath(model, revision = "") {
+  return `${base}/v1/models/${encodeURIComponent(model)}${revision === "" ? "" : `@${encodeURIComponent(revision)}`}`;
 }
 
-export function componentPath(model, object, component) {
-  return `${modelPath(model)}/objects/${encodeURIComponent(object)}/${encodeURIComponent(component)}`;
+export function componentPath(model, object, component, revision = "") {
+  return `${modelPath(model, revision)}/objects/${encodeURIComponent(object)}/${encodeURIComponent(component)}`;
 }
 
 // Addresses of the viewer's own pages. Browsers resolve the segments "." and "..", escaped or not, and an empty one

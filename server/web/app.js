@@ -3,6 +3,7 @@
 //   /ui/                                 models           catalog.js
 //   /ui/models/{model}                   one model        model.js
 //   /ui/models/{model}/objects/{o}/{c}   one tensor       tensor.js
+//   /ui/compare?a={model}&b={model}      two models       compare.js
 //   /ui/uploads                          uploads          uploads.js
 //
 // Below a path of a proxy's, all of them begin with that (api.base).
@@ -13,6 +14,7 @@
 
 import * as api from "./api.js";
 import * as catalog from "./catalog.js";
+import * as compare from "./compare.js";
 import { announce, cut, el, errorBox } from "./dom.js";
 import * as model from "./model.js";
 import * as scrolling from "./scrolling.js";
@@ -40,6 +42,8 @@ function find(path) {
     return { page: catalog, title: "Models" };
   if (segments[0] === "uploads" && segments.length === 1)
     return { page: uploads, title: "Uploads" };
+  if (segments[0] === "compare" && segments.length === 1)
+    return { page: compare, title: "Compare" };
   if (segments[0] !== "models" || segments.length < 2)
     return { page: missing, title: "Not found" };
   const at = segments.indexOf("objects", 2);

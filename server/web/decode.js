@@ -131,6 +131,22 @@ export function texts(type, buffer) {
   return all;
 }
 
+// Types whose elements JavaScript has arrays for. Buffers are little-endian, as all browsers' machines are.
+const ARRAYS = {
+  f64: Float64Array, f32: Float32Array, i64: BigInt64Array, u64: BigUint64Array, i32: Int32Array, u32: Uint32Array,
+  i16: Int16Array, u16: Uint16Array, i8: Int8Array, u8: Uint8Array, bool: Uint8Array,
+};
+
+// Whether numbers() reads a type.
+export function isNumeric(type) {
+  return type === "f16" || Object.hasOwn(ARRAYS, type);
+}
+
+// The elements in an ArrayBuffer, as an array of numbers or BigInts.
+export function numbers(type, buffer) {
+  return type === "f16" ? Float32Array.from(new Uint16Array(buffer), half) : new ARRAYS[type](buffer);
+}
+
 // A cell of a preview, or a moment: a double, short enough to read. Integers that are known exactly have all of their
 // digits; what is rounded and long is written with a power of ten, so that its zeros are not taken for digits.
 export function rough(value, digits = 6) {

@@ -17,6 +17,7 @@ PAGES = {
     "sparse": "models/small/objects/sparse/values",
     "leading axes": "models/small/objects/cube/data",
     "uploads": "uploads",
+    "compare": "compare?a=small&b=small",
     "unknown": "nothing",
 }
 
