@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hex.h"
+
 #define PART_MAX     96
 #define REVISION_MAX 255
 
@@ -58,22 +60,11 @@ bool hub_repo_is_valid(struct zt_text name)
     return slash == NULL || part_is_valid((struct zt_text){slash + 1, name.length - owner - 1});
 }
 
-static bool is_commit(struct zt_text text)
-{
-    if (text.length != HUB_COMMIT_SIZE - 1)
-        return false;
-    for (size_t i = 0; i < text.length; i++)
-        if (!((text.bytes[i] >= '0' && text.bytes[i] <= '9') ||
-              (text.bytes[i] >= 'a' && text.bytes[i] <= 'f')))
-            return false;
-    return true;
-}
-
 enum hub_revision hub_revision_of(struct zt_text text)
 {
     if (zt_text_is(text, "main") || zt_text_is(text, "HEAD") || zt_text_is(text, "refs/heads/main"))
         return HUB_REVISION_NOW;
-    return is_commit(text) ? HUB_REVISION_COMMIT : HUB_REVISION_UNKNOWN;
+    return zt_hex_is_lower(text, HUB_COMMIT_SIZE - 1) ? HUB_REVISION_COMMIT : HUB_REVISION_UNKNOWN;
 }
 
 /* A part of a branch's name. */

@@ -163,7 +163,7 @@ static enum zt_status find_commit(struct lookup_request *lookup, struct lookup_a
         return status;
     status = listing_read_commit(answer_of(lookup), answer->commit, &answer->modified_ns, error);
     upstream_request_end(&lookup->request);
-    if (status == ZT_OK && listing_is_commit(lookup->revision) &&
+    if (status == ZT_OK && upstream_is_commit(lookup->revision) &&
         !zt_text_is(lookup->revision, answer->commit))
         return zt_fail(error, ZT_UNAVAILABLE, UPSTREAM_REFUSED, ZT_NO_OFFSET,
                        "the upstream's answer is for another commit");

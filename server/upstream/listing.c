@@ -307,24 +307,6 @@ static int compare_files(const void *a, const void *b)
     return strcmp(((const struct upstream_file *)a)->path, ((const struct upstream_file *)b)->path);
 }
 
-static const struct upstream_file *find_file(const struct upstream_file *files, size_t count,
-                                             struct zt_text path)
-{
-    size_t first = 0;
-
-    while (count > 0) {
-        const size_t half = count / 2;
-        const int order = zt_text_compare(zt_text_from(files[first + half].path), path);
-
-        if (order == 0)
-            return &files[first + half];
-        if (order < 0)
-            first += half + 1;
-        count = order < 0 ? count - half - 1 : half;
-    }
-    return NULL;
-}
-
 /* Sorts '/' before all other characters, so that a folder's files follow its name directly. */
 static int compare_as_tree(const void *a, const void *b)
 {
@@ -444,15 +426,9 @@ void upstream_listing_free(struct upstream_listing *listing)
     free(listing);
 }
 
-const struct upstream_file *upstream_listing_find(const struct upstream_listing *listing,
-                                                  struct zt_text path)
-{
-    return find_file(listing->files, listing->count, path);
-}
-
 /* --- commits --- */
 
-bool listing_is_commit(struct zt_text text)
+bool upstream_is_commit(struct zt_text text)
 {
     return zt_hex_is_lower(text, 40) || zt_hex_is_lower(text, 64);
 }
@@ -466,7 +442,7 @@ enum zt_status listing_read_commit(struct zt_text json, char out_commit[UPSTREAM
     time_t modified = 0;
 
     if (object == NULL || json_member_text(object, "sha", &commit) != JSON_FOUND ||
-        !listing_is_commit(commit)) {
+        !upstream_is_commit(commit)) {
         json_object_free(object);
         return zt_fail(error, ZT_UNAVAILABLE, UPSTREAM_REFUSED, ZT_NO_OFFSET,
                        "the upstream's answer names no commit: it may not be a Hub");

@@ -44,9 +44,6 @@ void listing_drop(struct listing_builder *builder);
 /* One more reference. */
 struct upstream_listing *upstream_listing_hold(struct upstream_listing *listing);
 
-/* Returns true if a text is a commit in hex. */
-bool listing_is_commit(struct zt_text text);
-
 /* Reads what a Hub says of a repository at a revision. ZT_UNAVAILABLE: it makes no sense. */
 enum zt_status listing_read_commit(struct zt_text json, char out_commit[UPSTREAM_COMMIT_SIZE],
                                    int64_t *out_modified_ns, struct zt_error *error);

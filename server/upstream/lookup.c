@@ -129,7 +129,7 @@ enum zt_status upstream_list(struct upstream *upstream, const char *repository, 
     struct lookup_answer answer = {.listing = NULL};
     enum zt_status status;
 
-    assert(listing_is_commit(zt_text_from(commit)));
+    assert(upstream_is_commit(zt_text_from(commit)));
     status = run(&question, "list", work_list, &answer, error);
     if (status == ZT_OK)
         *out_listing = answer.listing;

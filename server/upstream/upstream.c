@@ -168,11 +168,6 @@ void upstream_set_offline(struct upstream *upstream, bool is_offline)
     atomic_store(&upstream->is_offline, is_offline);
 }
 
-const char *upstream_name(const struct upstream *upstream)
-{
-    return upstream->name;
-}
-
 const char *upstream_url(const struct upstream *upstream)
 {
     return upstream->url;

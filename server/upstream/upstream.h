@@ -73,7 +73,6 @@ enum zt_status upstream_set_token(struct upstream *upstream, const char *token,
                                   struct zt_error *error);
 void upstream_set_offline(struct upstream *upstream, bool is_offline);
 
-const char *upstream_name(const struct upstream *upstream);
 /* As configured, without a '/' at its end. */
 const char *upstream_url(const struct upstream *upstream);
 /* Returns true if the globs match. */
@@ -103,11 +102,11 @@ struct upstream_listing {
     struct listing_memory *memory; /* listing.c's */
 };
 
+/* Returns true if a text is a commit in hex. */
+bool upstream_is_commit(struct zt_text text);
+
 /* Frees a reference. Takes NULL. Any thread. */
 void upstream_listing_free(struct upstream_listing *listing);
-/* NULL: there is no such file. */
-const struct upstream_file *upstream_listing_find(const struct upstream_listing *listing,
-                                                  struct zt_text path);
 
 /* Finds the commit of a revision: a branch, a tag, or a commit. Waits 9 s at most, and not
  * at all if the answer is remembered (absence and refusal for a minute) or the upstream is away.

@@ -62,8 +62,7 @@ static void on_wrong(void *context, const struct mirror_place *place)
     atomic_fetch_add(&upstream->wrong_files, 1);
     mirror_index_note_wrong(&upstream->mirror->index, place);
     mirror_index_doubt(&upstream->mirror->index, place->file.repository);
-    if (snprintf(path, sizeof(path), "%s/%s", place->file.repository, place->file.path) <
-        (int)sizeof(path))
+    if (mirror_name_join(place->file.repository, place->file.path, path))
         mirror_changes_add(&upstream->mirror->changes, path);
 }
 
@@ -74,8 +73,7 @@ static void on_failed(void *context, const struct mirror_place *place, const str
     char path[MODEL_PATH_SIZE];
     char model[MODEL_NAME_MAX + 1];
 
-    if (snprintf(path, sizeof(path), "%s/%s", place->file.repository, place->file.path) <
-            (int)sizeof(path) &&
+    if (mirror_name_join(place->file.repository, place->file.path, path) &&
         model_path_name(path, model))
         mirror_keep_failure(upstream->mirror, model, error);
 }
@@ -188,7 +186,7 @@ static enum zt_status list_repository(void *context, struct mirror_prefetch_list
     for (size_t i = 0; i < target.version->count; i++) {
         const struct mirror_entry *entry = &target.version->entries[i];
 
-        if (snprintf(path, sizeof(path), "%s/%s", found.folder, entry->path) < (int)sizeof(path) &&
+        if (mirror_name_join(found.folder, entry->path, path) &&
             !list->visit(list->context, path, entry->size_bytes))
             break;
     }

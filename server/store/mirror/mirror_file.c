@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "store/mirror/mirror_state.h"
 
-/* How long files are remembered, and how many that have no source. */
+/* How long files are remembered and notes count, and how many files that have no source. */
 #define REMEMBERED_MS   INT64_C(3600000)
 #define REMEMBERED_MOST 256u
 /* How many others stay open: the cache compares the blocks of a file that it opens with their
@@ -66,6 +66,34 @@ static enum zt_status make_key(const struct mirror_place *place, uint8_t out_key
     if (status == ZT_OK)
         memcpy(out_key, digest.bytes, CACHE_KEY_BYTES);
     return status;
+}
+
+/* --- notes --- */
+
+void mirror_noted_add(struct mirror_noted *noted, const uint8_t key[CACHE_KEY_BYTES])
+{
+    const unsigned at = noted->next++ % MIRROR_NOTED_MOST;
+
+    memcpy(noted->files[at].key, key, CACHE_KEY_BYTES);
+    noted->files[at].at_ms = clock_ms();
+}
+
+bool mirror_noted_has(const struct mirror_noted *noted, const uint8_t key[CACHE_KEY_BYTES])
+{
+    const int64_t since_ms = clock_ms() - REMEMBERED_MS;
+
+    for (unsigned i = 0; i < MIRROR_NOTED_MOST; i++)
+        if (noted->files[i].at_ms != 0 && noted->files[i].at_ms >= since_ms &&
+            memcmp(noted->files[i].key, key, CACHE_KEY_BYTES) == 0)
+            return true;
+    return false;
+}
+
+void mirror_noted_remove(struct mirror_noted *noted, const uint8_t key[CACHE_KEY_BYTES])
+{
+    for (unsigned i = 0; i < MIRROR_NOTED_MOST; i++)
+        if (memcmp(noted->files[i].key, key, CACHE_KEY_BYTES) == 0)
+            noted->files[i].at_ms = 0;
 }
 
 /* --- files --- */
@@ -298,7 +326,7 @@ static struct mirror_file *acquire(struct mirror_files *files, const uint8_t key
     pthread_mutex_unlock(&files->lock);
     if (file == NULL || !cache_has_lost(file->cached))
         return file;
-    mirror_verify_wrong(file, "the upstream sent different bytes for the same file");
+    mirror_verify_wrong(file, MIRROR_OTHER_BYTES);
     mirror_file_release(file);
     return NULL;
 }
@@ -347,16 +375,13 @@ void mirror_file_drop(struct mirror_files *files, const struct mirror_place *pla
 
 bool mirror_file_was_wrong(struct mirror_files *files, const struct mirror_place *place)
 {
-    const int64_t since_ms = clock_ms() - REMEMBERED_MS;
     uint8_t key[CACHE_KEY_BYTES];
-    bool was_wrong = false;
+    bool was_wrong;
 
     if (make_key(place, key) != ZT_OK)
         return true;
     pthread_mutex_lock(&files->lock);
-    for (unsigned i = 0; i < MIRROR_WRONG_MOST && !was_wrong; i++)
-        was_wrong = files->wrong[i].found_ms != 0 && files->wrong[i].found_ms >= since_ms &&
-                    memcmp(files->wrong[i].key, key, sizeof(key)) == 0;
+    was_wrong = mirror_noted_has(&files->wrong, key);
     pthread_mutex_unlock(&files->lock);
     return was_wrong;
 }

@@ -40,16 +40,6 @@ static enum zt_status look_inside(const struct mirror *mirror, const char *name,
 
 /* --- revisions --- */
 
-static bool is_commit(struct zt_text text)
-{
-    if (text.length != 40 && text.length != 64)
-        return false;
-    for (size_t i = 0; i < text.length; i++)
-        if (strchr("0123456789abcdef", text.bytes[i]) == NULL)
-            return false;
-    return true;
-}
-
 static bool is_main(struct zt_text revision)
 {
     return revision.length == 0 || zt_text_is(revision, "main") || zt_text_is(revision, "HEAD") ||
@@ -105,7 +95,7 @@ static struct known find_known(struct mirror_repository *repository, struct zt_t
     if (is_main(revision)) {
         known.version = mirror_repository_current(repository);
         known.is_believed = known.version != NULL && now_ms < repository->believed_until_ms;
-    } else if (is_commit(revision)) {
+    } else if (upstream_is_commit(revision)) {
         known.version = mirror_repository_version(repository, revision);
         known.is_believed = known.version != NULL;
     } else if ((branch = find_branch(repository, revision)) != NULL) {
@@ -132,8 +122,8 @@ void mirror_note_changes(struct mirror *mirror, const char *repository,
     char path[MODEL_PATH_SIZE];
 
     for (size_t i = 0; version != NULL && i < version->count; i++)
-        if (version->entries[i].is_asked && snprintf(path, sizeof(path), "%s/%s", repository,
-                                                     version->entries[i].path) < (int)sizeof(path))
+        if (version->entries[i].is_asked &&
+            mirror_name_join(repository, version->entries[i].path, path))
             mirror_changes_add(&mirror->changes, path);
 }
 
@@ -181,7 +171,7 @@ static void believe(const struct question *question, const char *commit)
     if (is_main(question->revision)) {
         repository->believed_until_ms = until_ms;
         repository->checked_s = clock_wall_ns() / CLOCK_NS_PER_S;
-    } else if (!is_commit(question->revision))
+    } else if (!upstream_is_commit(question->revision))
         keep_branch(repository, question->revision, commit, until_ms);
 }
 

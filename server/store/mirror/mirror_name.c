@@ -58,16 +58,6 @@ bool mirror_name_is_snapshot(struct zt_text path)
     return zt_text_starts_with(path, zt_text_from(SNAPSHOT_BEGINNING));
 }
 
-static bool is_commit(struct zt_text text)
-{
-    if (text.length != 40 && text.length != 64)
-        return false;
-    for (size_t i = 0; i < text.length; i++)
-        if (strchr("0123456789abcdef", text.bytes[i]) == NULL)
-            return false;
-    return true;
-}
-
 /* Returns the length up to the next slash, or to the end. */
 static size_t part_length(struct zt_text path, size_t from)
 {
@@ -89,7 +79,7 @@ static bool split_snapshot(struct zt_text path, struct mirror_name *out_name)
         strncmp(path.bytes + middle, SNAPSHOT_MIDDLE, strlen(SNAPSHOT_MIDDLE)) != 0)
         return false;
     commit = (struct zt_text){path.bytes + commit_at, part_length(path, commit_at)};
-    if (!is_commit(commit))
+    if (!upstream_is_commit(commit))
         return false;
     snprintf(out_name->repository, sizeof(out_name->repository), "%.*s", (int)name_length,
              path.bytes + begin);
@@ -124,6 +114,11 @@ bool mirror_name_split(struct zt_text path, unsigned part_count, struct mirror_n
     memcpy(out_name->repository, path.bytes, length);
     out_name->skipped = length + 1;
     return true;
+}
+
+bool mirror_name_join(const char *folder, const char *file, char out_path[MODEL_PATH_SIZE])
+{
+    return snprintf(out_path, MODEL_PATH_SIZE, "%s/%s", folder, file) < MODEL_PATH_SIZE;
 }
 
 bool mirror_name_snapshot(const char *repository, const char *commit,

@@ -25,6 +25,9 @@ bool mirror_name_split(struct zt_text path, unsigned part_count, struct mirror_n
 /* Returns true if the path begins as snapshots do. */
 bool mirror_name_is_snapshot(struct zt_text path);
 
+/* Writes the path of a file in a folder of the store. Returns false if it is too long. */
+bool mirror_name_join(const char *folder, const char *file, char out_path[MODEL_PATH_SIZE]);
+
 /* Writes the folder of a repository's commit. Returns false if it is too long. */
 bool mirror_name_snapshot(const char *repository, const char *commit,
                           char out_path[MODEL_PATH_SIZE]);

@@ -50,9 +50,7 @@ static bool list_models(struct mirror *mirror, const struct mirror_current *repo
         const struct mirror_entry *entry = &version->entries[i];
         const struct file_identity identity = mirror_entry_identity(version, entry);
 
-        if (is_asked(mirror, entry) &&
-            snprintf(path, sizeof(path), "%s/%s", repository->name, entry->path) <
-                (int)sizeof(path) &&
+        if (is_asked(mirror, entry) && mirror_name_join(repository->name, entry->path, path) &&
             is_model(path) && !visit(context, path, &identity))
             return false;
     }
@@ -200,7 +198,7 @@ static enum zt_status mirror_open_path(struct store *store, const char *path,
     enum zt_status status = ZT_NOT_FOUND;
 
     /* So opening a local file costs no look at its folder. */
-    if (!mirror_is_known(mirror, path))
+    if (!mirror_is_known(mirror, zt_text_from(path)))
         status = inner->ops->open(inner, path, out_source, out_identity, error);
     if (status != ZT_NOT_FOUND)
         return status;
@@ -220,44 +218,6 @@ static enum zt_status mirror_open_path(struct store *store, const char *path,
     return status;
 }
 
-/* Finds the file of a source that was opened as a file of the current commit. */
-static const struct mirror_entry *find_current(struct mirror *mirror,
-                                               const struct upstream_place *place,
-                                               struct mirror_target *out_target)
-{
-    const struct mirror_repository *repository;
-    struct mirror_version *version = NULL;
-
-    memset(out_target, 0, sizeof(*out_target));
-    pthread_mutex_lock(&mirror->index.lock);
-    repository = mirror_index_find(&mirror->index, zt_text_from(place->repository));
-    if (repository != NULL)
-        version = mirror_repository_current(repository);
-    if (version != NULL)
-        out_target->version = mirror_version_hold(version);
-    pthread_mutex_unlock(&mirror->index.lock);
-    return version != NULL ? mirror_version_find(version, zt_text_from(place->path)) : NULL;
-}
-
-/* The files of a commit never change. */
-static bool identify_pinned(struct mirror *mirror, const struct upstream_place *place,
-                            struct file_identity *out_identity)
-{
-    char folder[MODEL_PATH_SIZE];
-    struct mirror_target target;
-    const struct mirror_entry *entry = NULL;
-
-    if (mirror_name_snapshot(place->repository, place->commit, folder) &&
-        mirror_find_known(mirror, folder, &target))
-        entry = mirror_version_find(target.version, zt_text_from(place->path));
-    else
-        return true;
-    if (entry != NULL)
-        *out_identity = mirror_entry_identity(target.version, entry);
-    mirror_version_release(target.version);
-    return true;
-}
-
 /* A file that is gone, or whose bytes were wrong, gets an identity that no file has. */
 static bool mirror_identity_of(struct store *store, struct zt_source *source,
                                struct file_identity *out_identity)
@@ -265,8 +225,8 @@ static bool mirror_identity_of(struct store *store, struct zt_source *source,
     struct mirror *mirror = mirror_of(store);
     struct store *inner = inner_of(store);
     const struct mirror_place *place = mirror_file_place(source);
-    const struct mirror_entry *entry;
-    struct mirror_target target;
+    const struct mirror_entry *entry = NULL;
+    struct mirror_version *version;
 
     if (place == NULL)
         return inner->ops->identity_of(inner, source, out_identity);
@@ -274,35 +234,24 @@ static bool mirror_identity_of(struct store *store, struct zt_source *source,
     if (mirror_file_is_lost(source))
         return true;
     mirror_file_continue(source);
-    if (place->is_pinned)
-        return identify_pinned(mirror, &place->file, out_identity);
-    mirror_recheck(mirror, place->file.repository);
-    entry = find_current(mirror, &place->file, &target);
+    /* The files of a commit never change. */
+    if (!place->is_pinned)
+        mirror_recheck(mirror, place->file.repository);
+    version = mirror_hold_known(mirror, place->file.repository,
+                                place->is_pinned ? place->file.commit : "");
+    if (version != NULL)
+        entry = mirror_version_find(version, zt_text_from(place->file.path));
     if (entry != NULL)
-        *out_identity = mirror_entry_identity(target.version, entry);
-    mirror_version_release(target.version);
+        *out_identity = mirror_entry_identity(version, entry);
+    mirror_version_release(version);
     return true;
 }
 
 /* --- looking for names --- */
 
-/* Returns true if the path belongs to a known repository. */
-static bool is_mirrored(struct mirror *mirror, struct zt_text path)
-{
-    struct mirror_name name;
-    bool is_known = false;
-
-    pthread_mutex_lock(&mirror->index.lock);
-    for (unsigned parts = 2; parts > 0 && !is_known; parts--)
-        is_known = mirror_name_split(path, parts, &name) &&
-                   mirror_index_find(&mirror->index, zt_text_from(name.repository)) != NULL;
-    pthread_mutex_unlock(&mirror->index.lock);
-    return is_known;
-}
-
 static bool mirror_has_locally(const struct store *store, struct zt_text path)
 {
-    return !is_mirrored(mirror_of_const(store), path) && store_has_locally(store->inner, path);
+    return !mirror_is_known(mirror_of_const(store), path) && store_has_locally(store->inner, path);
 }
 
 static bool mirror_may_look_up(struct store *store, struct zt_text name)
@@ -314,7 +263,7 @@ static bool mirror_may_look_up(struct store *store, struct zt_text name)
     const size_t at = hash % MIRROR_SOUGHT;
     bool may;
 
-    if (!is_mirrored(mirror, name))
+    if (!mirror_is_known(mirror, name))
         return store_may_wait(inner) && inner->search->may_look_up(inner, name);
     pthread_mutex_lock(&mirror->sought_lock);
     may = mirror->sought[at].hash != hash || now_ms - mirror->sought[at].at_ms >= SOUGHT_AGAIN_MS;
@@ -332,9 +281,7 @@ void mirror_seek_again(struct mirror *mirror, const struct upstream_place *place
     char name[MODEL_NAME_MAX + 1];
     uint64_t hash;
 
-    if (snprintf(path, sizeof(path), "%s/%s", place->repository, place->path) >=
-            (int)sizeof(path) ||
-        !model_path_name(path, name))
+    if (!mirror_name_join(place->repository, place->path, path) || !model_path_name(path, name))
         return;
     hash = zt_xxh3(name, strlen(name));
     pthread_mutex_lock(&mirror->sought_lock);
@@ -371,8 +318,8 @@ static void visit_model(struct mirror *mirror, const struct mirror_target *targe
 
         if (!zt_text_starts_with(zt_text_from(entry->path), folder))
             return;
-        if (snprintf(path, sizeof(path), "%s/%s", target->base, entry->path) >= (int)sizeof(path) ||
-            !model_path_name(path, model) || !zt_text_is(name, model))
+        if (!mirror_name_join(target->base, entry->path, path) || !model_path_name(path, model) ||
+            !zt_text_is(name, model))
             continue;
         ask_for(mirror, target, entry, path, false);
         if (!visit(context, path, &identity))

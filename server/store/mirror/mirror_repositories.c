@@ -128,15 +128,9 @@ static void drop_files(struct mirror_upstream *upstream, const char *repository,
 {
     assert(upstream->files != NULL && repository[0] != '\0');
     for (size_t i = 0; i < count; i++) {
-        const struct mirror_entry *entry = list[i].entry;
-        struct mirror_place place = {.file = {.repository = repository,
-                                              .commit = list[i].version->commit,
-                                              .path = entry->path,
-                                              .etag = entry->etag,
-                                              .size_bytes = entry->size_bytes,
-                                              .digest_kind = entry->digest_kind}};
+        const struct mirror_place place = {
+            .file = mirror_entry_place(repository, list[i].version, list[i].entry)};
 
-        memcpy(place.file.digest, entry->digest, sizeof(place.file.digest));
         if (!list[i].is_shared)
             mirror_file_drop(upstream->files, &place);
     }

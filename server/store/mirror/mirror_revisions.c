@@ -1,5 +1,6 @@
 /* Revisions of mirrored repositories, stated digests of their files, and refusals to write to
  * them. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -127,20 +128,15 @@ static bool refuses(struct store *store, const char *path, char out_why[STORE_WH
 {
     struct mirror *mirror = mirror_of(store);
     struct mirror_name name;
-    const struct mirror_repository *repository = NULL;
+    const unsigned upstream = mirror_split_known(mirror, zt_text_from(path), &name);
 
-    pthread_mutex_lock(&mirror->index.lock);
-    for (unsigned parts = 2; parts > 0 && repository == NULL; parts--)
-        if (mirror_name_split(zt_text_from(path), parts, &name))
-            repository = mirror_index_find(&mirror->index, zt_text_from(name.repository));
-    if (repository != NULL)
+    if (upstream != UINT_MAX)
         snprintf(
             out_why, STORE_WHY_SIZE,
             "%.200s is mirrored from %.200s, so nothing can be written to it here; choose another "
             "repository",
-            repository->name, mirror->urls[repository->upstream]);
-    pthread_mutex_unlock(&mirror->index.lock);
-    return repository != NULL;
+            name.repository, mirror->urls[upstream]);
+    return upstream != UINT_MAX;
 }
 
 /* A model's name may have as many parts as a repository's. */
@@ -166,15 +162,10 @@ static bool explain(struct store *store, struct zt_text path, struct zt_error *o
 struct mirror_place mirror_place_of(struct mirror *mirror, const struct mirror_target *target,
                                     const struct mirror_entry *entry)
 {
-    struct mirror_place place = {.file = {.repository = target->name.repository,
-                                          .commit = target->version->commit,
-                                          .path = entry->path,
-                                          .etag = entry->etag,
-                                          .size_bytes = entry->size_bytes,
-                                          .digest_kind = entry->digest_kind},
-                                 .is_pinned = target->name.commit[0] != '\0'};
+    struct mirror_place place = {
+        .file = mirror_entry_place(target->name.repository, target->version, entry),
+        .is_pinned = target->name.commit[0] != '\0'};
 
-    memcpy(place.file.digest, entry->digest, sizeof(place.file.digest));
     pthread_mutex_lock(&mirror->index.lock);
     place.is_verified = entry->is_verified;
     memcpy(place.proof, entry->proof, sizeof(place.proof));

@@ -13,8 +13,6 @@
 
 /* How long after a failure a file is offered again, when it is opened. */
 #define AGAIN_MS 10000
-/* How long a file that is in the inner store is not looked for there. It may be removed. */
-#define KEPT_MS INT64_C(3600000)
 /* A store that does not answer makes one open wait in this time. */
 #define FIND_AGAIN_MS 1000
 /* The list of offers holds files open. */
@@ -153,37 +151,6 @@ static bool keep(struct mirror_files *files, struct mirror_file *file)
     return status == ZT_OK;
 }
 
-/* With the lock. */
-static void note_kept(const struct mirror_file *file)
-{
-    struct mirror_files *files = file->files;
-    struct mirror_wrong *kept = &files->kept[files->kept_next++ % MIRROR_WRONG_MOST];
-
-    memcpy(kept->key, file->key, sizeof(kept->key));
-    kept->found_ms = clock_ms();
-}
-
-static bool was_kept(const struct mirror_file *file)
-{
-    const struct mirror_files *files = file->files;
-    const int64_t since_ms = clock_ms() - KEPT_MS;
-
-    for (unsigned i = 0; i < MIRROR_WRONG_MOST; i++)
-        if (files->kept[i].found_ms != 0 && files->kept[i].found_ms >= since_ms &&
-            memcmp(files->kept[i].key, file->key, sizeof(file->key)) == 0)
-            return true;
-    return false;
-}
-
-void mirror_shared_doubt(const struct mirror_file *file)
-{
-    struct mirror_files *files = file->files;
-
-    for (unsigned i = 0; i < MIRROR_WRONG_MOST; i++)
-        if (memcmp(files->kept[i].key, file->key, sizeof(file->key)) == 0)
-            files->kept[i].found_ms = 0;
-}
-
 /* Waits for the store, on a thread that may. */
 static void run(struct job *job)
 {
@@ -204,7 +171,7 @@ static void run(struct job *job)
         pthread_mutex_lock(&files->lock);
         file->is_kept = is_kept;
         if (is_kept)
-            note_kept(file);
+            mirror_noted_add(&files->kept, file->key);
         file->offered_ms = clock_ms();
         file->is_offered = false;
         has_more = files->offers != NULL;
@@ -224,7 +191,7 @@ void mirror_shared_offer(struct mirror_file *file)
         return;
     pthread_mutex_lock(&files->lock);
     if (!file->is_kept && !file->is_offered && !atomic_load(&files->is_stopping) &&
-        files->offer_count < OFFERS_MOST && !was_kept(file) &&
+        files->offer_count < OFFERS_MOST && !mirror_noted_has(&files->kept, file->key) &&
         (file->offered_ms == 0 || clock_ms() - file->offered_ms >= AGAIN_MS)) {
         while (*link != NULL)
             link = &(*link)->next_offer;

@@ -67,13 +67,19 @@ struct mirror_file {
     struct mirror_file *next_offer;
 };
 
-#define MIRROR_WRONG_MOST  1024u
+#define MIRROR_OTHER_BYTES "the upstream sent different bytes for the same file"
 #define MIRROR_WRONG_BYTES "the upstream sent wrong bytes"
 #define MIRROR_DROPPED     "the repository was removed from the mirror"
 
-struct mirror_wrong {
-    uint8_t key[CACHE_KEY_BYTES];
-    int64_t found_ms;
+/* The last files of which something was found out, in a ring. */
+#define MIRROR_NOTED_MOST 1024u
+
+struct mirror_noted {
+    struct {
+        uint8_t key[CACHE_KEY_BYTES];
+        int64_t at_ms; /* 0: none */
+    } files[MIRROR_NOTED_MOST];
+    unsigned next;
 };
 
 struct mirror_files {
@@ -87,15 +93,13 @@ struct mirror_files {
     atomic_bool is_strict;
     atomic_bool is_stopping;
     _Atomic(uint64_t) read_bytes;
-    struct mirror_wrong wrong[MIRROR_WRONG_MOST]; /* a ring */
-    unsigned wrong_next;
+    struct mirror_noted wrong;
     /* mirror_shared.c */
     struct job offering;
     struct mirror_file *offers;
     unsigned offer_count;
     bool is_offering;
-    struct mirror_wrong kept[MIRROR_WRONG_MOST]; /* a ring: files in the inner store */
-    unsigned kept_next;
+    struct mirror_noted kept;       /* files in the inner store */
     _Atomic(int64_t) find_after_ms; /* 0: the inner store answers; else one open a second asks it */
     unsigned shared_reads;          /* fetches from the inner store that are on their way */
 };
@@ -110,6 +114,11 @@ static inline bool mirror_has_digest(const struct mirror_file *file)
 {
     return file->place.file.digest_kind != UPSTREAM_NO_DIGEST;
 }
+
+/* With the lock: notes a file, finds one that was noted within an hour, and takes the note back. */
+void mirror_noted_add(struct mirror_noted *noted, const uint8_t key[CACHE_KEY_BYTES]);
+bool mirror_noted_has(const struct mirror_noted *noted, const uint8_t key[CACHE_KEY_BYTES]);
+void mirror_noted_remove(struct mirror_noted *noted, const uint8_t key[CACHE_KEY_BYTES]);
 
 /* With the lock: lets the verification look whether there is something to hash. */
 void mirror_verify_poke(struct mirror_file *file);
@@ -156,8 +165,6 @@ bool mirror_shared_find(struct mirror_files *files, const struct mirror_place *p
                         struct store_shared_file *out_shared);
 /* Fetches from the inner store. Returns false if the file is not there; never waits. */
 bool mirror_shared_fetch(struct mirror_file *file, struct cache_fetch *fetch);
-/* With the lock: what is kept of a file may be wrong, and has to be replaced. */
-void mirror_shared_doubt(const struct mirror_file *file);
 /* Keeps a file for other servers, in the background, if it is verified and not there yet. Never
  * waits. */
 void mirror_shared_offer(struct mirror_file *file);

@@ -99,8 +99,17 @@ enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file
 /* Does the same without asking or waiting, using known versions. Returns false if the path belongs
  * to no known version of a mirrored repository. */
 bool mirror_find_known(struct mirror *mirror, const char *path, struct mirror_target *out_target);
+/* Splits a path at a repository that is known to be mirrored. Returns the number of its upstream,
+ * or UINT_MAX if there is none. Never waits. */
+unsigned mirror_split_known(struct mirror *mirror, struct zt_text path,
+                            struct mirror_name *out_name);
 /* Returns true if the path belongs to a repository that is known to be mirrored. Never waits. */
-bool mirror_is_known(struct mirror *mirror, const char *path);
+bool mirror_is_known(struct mirror *mirror, struct zt_text path);
+
+/* Returns a reference to a known commit of a repository (empty: the current one), or NULL. Never
+ * waits. */
+struct mirror_version *mirror_hold_known(struct mirror *mirror, const char *repository,
+                                         const char *commit);
 
 /* A revision of a mirrored repository. */
 struct mirror_found {

@@ -18,21 +18,39 @@ static bool set_target(struct mirror_target *target, const char *path)
     return true;
 }
 
-/* Splits a path at a repository that the index has. */
-static bool split_known(struct mirror *mirror, const char *path, struct mirror_name *out_name)
+unsigned mirror_split_known(struct mirror *mirror, struct zt_text path,
+                            struct mirror_name *out_name)
 {
-    for (unsigned parts = 2; parts > 0; parts--)
-        if (mirror_name_split(zt_text_from(path), parts, out_name) &&
-            mirror_known_upstream(mirror, zt_text_from(out_name->repository)) != UINT_MAX)
-            return true;
-    return false;
+    unsigned upstream = UINT_MAX;
+
+    for (unsigned parts = 2; parts > 0 && upstream == UINT_MAX; parts--)
+        if (mirror_name_split(path, parts, out_name))
+            upstream = mirror_known_upstream(mirror, zt_text_from(out_name->repository));
+    return upstream;
 }
 
-bool mirror_is_known(struct mirror *mirror, const char *path)
+bool mirror_is_known(struct mirror *mirror, struct zt_text path)
 {
     struct mirror_name name;
 
-    return split_known(mirror, path, &name);
+    return mirror_split_known(mirror, path, &name) != UINT_MAX;
+}
+
+struct mirror_version *mirror_hold_known(struct mirror *mirror, const char *repository,
+                                         const char *commit)
+{
+    struct mirror_version *version = NULL;
+    const struct mirror_repository *known;
+
+    pthread_mutex_lock(&mirror->index.lock);
+    known = mirror_index_find(&mirror->index, zt_text_from(repository));
+    if (known != NULL)
+        version = commit[0] == '\0' ? mirror_repository_current(known)
+                                    : mirror_repository_version(known, zt_text_from(commit));
+    if (version != NULL)
+        mirror_version_hold(version);
+    pthread_mutex_unlock(&mirror->index.lock);
+    return version;
 }
 
 /* Returns true if the last part of a path ends like a file's name, and not like a repository's: a
@@ -94,10 +112,7 @@ bool mirror_unknown_repository(struct mirror *mirror, struct zt_text model,
     if (!split_unknown(mirror, path, true, &name))
         return false;
     strcpy(out_repository, name.repository);
-    for (unsigned i = 0; i < mirror->upstream_count; i++)
-        if (upstream_matches(mirror->upstreams[i].upstream, zt_text_from(out_repository)))
-            return true;
-    return false;
+    return mirror_matching_upstream(mirror, zt_text_from(out_repository)) != UINT_MAX;
 }
 
 enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file,
@@ -107,7 +122,7 @@ enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file
     enum zt_status status;
 
     memset(out_target, 0, sizeof(*out_target));
-    if (!split_known(mirror, path, &out_target->name) &&
+    if (mirror_split_known(mirror, zt_text_from(path), &out_target->name) == UINT_MAX &&
         !split_unknown(mirror, path, is_file, &out_target->name))
         return ZT_OK;
     if (!set_target(out_target, path))
@@ -122,24 +137,10 @@ enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file
 
 bool mirror_find_known(struct mirror *mirror, const char *path, struct mirror_target *out_target)
 {
-    struct mirror_index *index = &mirror->index;
-    const struct mirror_repository *repository;
-    struct mirror_version *version = NULL;
-
     memset(out_target, 0, sizeof(*out_target));
-    if (!split_known(mirror, path, &out_target->name) || !set_target(out_target, path))
-        return false;
-    pthread_mutex_lock(&index->lock);
-    repository = mirror_index_find(index, zt_text_from(out_target->name.repository));
-    if (repository != NULL) {
-        out_target->upstream = repository->upstream;
-        version =
-            out_target->name.commit[0] == '\0'
-                ? mirror_repository_current(repository)
-                : mirror_repository_version(repository, zt_text_from(out_target->name.commit));
-    }
-    if (version != NULL)
-        out_target->version = mirror_version_hold(version);
-    pthread_mutex_unlock(&index->lock);
+    out_target->upstream = mirror_split_known(mirror, zt_text_from(path), &out_target->name);
+    if (out_target->upstream != UINT_MAX && set_target(out_target, path))
+        out_target->version =
+            mirror_hold_known(mirror, out_target->name.repository, out_target->name.commit);
     return out_target->version != NULL;
 }

@@ -19,8 +19,6 @@
 #define TURN_BYTES ((uint64_t)32 << 20)
 #define READ_BYTES ((size_t)256 << 10)
 
-#define OTHER_BYTES "the upstream sent different bytes for the same file"
-
 void mirror_wake(struct zt_source_waiter *waiter, const struct zt_error *error)
 {
     while (waiter != NULL) {
@@ -65,14 +63,11 @@ static void submit(struct mirror_file *file)
 
 /* --- the verdict --- */
 
+/* What is kept of the file for other servers may be wrong too, and has to be replaced. */
 static void note_wrong(struct mirror_files *files, const struct mirror_file *file)
 {
-    struct mirror_wrong *wrong = &files->wrong[files->wrong_next];
-
-    memcpy(wrong->key, file->key, sizeof(wrong->key));
-    wrong->found_ms = clock_ms();
-    files->wrong_next = (files->wrong_next + 1) % MIRROR_WRONG_MOST;
-    mirror_shared_doubt(file);
+    mirror_noted_add(&files->wrong, file->key);
+    mirror_noted_remove(&files->kept, file->key);
 }
 
 void mirror_verify_wrong(struct mirror_file *file, const char *why)
@@ -271,40 +266,42 @@ static void await_more(struct mirror_file *file)
         park(file);
 }
 
-/* Without the lock. Waiting threads get the reason; the next request begins again. */
-static void give_up_turns(struct mirror_file *file, enum zt_status status, const char *why)
+/* With the lock; gives it up. Waiting threads get the reason; the next request begins again. */
+static void give_up_turns(struct mirror_file *file, const struct zt_error *why)
 {
-    struct zt_source_waiter *waiters;
+    struct zt_source_waiter *waiters = take_waiters(file);
 
-    pthread_mutex_lock(&file->files->lock);
-    waiters = take_waiters(file);
     park(file);
-    mirror_wake_failed(waiters, status, why);
+    mirror_wake(waiters, why);
+}
+
+static void stop_turns(struct mirror_file *file)
+{
+    struct zt_error error;
+
+    zt_fail(&error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the program is shutting down");
+    give_up_turns(file, &error);
 }
 
 /* The verdict was given, or the program ends. */
 static void end_turns(struct mirror_file *file)
 {
     struct mirror_files *files = file->files;
-    struct zt_source_waiter *waiters = NULL;
 
     pthread_mutex_lock(&files->lock);
     if (!atomic_load(&files->is_stopping) && file->waiters != NULL) {
         /* A request has begun to wait since. */
         submit(file);
         pthread_mutex_unlock(&files->lock);
-        return;
-    }
-    waiters = take_waiters(file);
-    park(file);
-    mirror_wake_failed(waiters, ZT_UNAVAILABLE, "the program is shutting down");
+    } else
+        stop_turns(file);
 }
 
 /* Returns true if the verdict is known. */
 static bool is_over(struct mirror_file *file)
 {
     if (atomic_load(&file->verdict) == MIRROR_UNKNOWN && cache_has_lost(file->cached))
-        mirror_verify_wrong(file, OTHER_BYTES);
+        mirror_verify_wrong(file, MIRROR_OTHER_BYTES);
     return atomic_load(&file->verdict) != MIRROR_UNKNOWN;
 }
 
@@ -317,6 +314,7 @@ static void run_turn(struct job *job)
     const bool is_decided = is_over(file);
     const bool has_memory = is_decided || (begin(file) && hash_some(file));
     const uint64_t at = atomic_load(&file->hashed_bytes);
+    struct zt_error error;
 
     if (is_decided || atomic_load(&files->is_stopping)) {
         if (is_decided)
@@ -324,7 +322,9 @@ static void run_turn(struct job *job)
         end_turns(file);
     } else if (!has_memory) {
         log_write(LOG_LEVEL_ERROR, "mirror: no memory to verify a file");
-        give_up_turns(file, ZT_NO_MEMORY, "no memory to verify a file");
+        zt_fail_memory(&error, "the verification of a file");
+        pthread_mutex_lock(&files->lock);
+        give_up_turns(file, &error);
     } else if (at == file->place.file.size_bytes) {
         conclude(file);
         end_turns(file);
@@ -342,14 +342,11 @@ static void on_arrival(struct zt_source_waiter *arrival)
     struct mirror_file *file =
         (struct mirror_file *)((char *)arrival - offsetof(struct mirror_file, arrival));
     struct mirror_files *files = file->files;
-    struct zt_source_waiter *waiters = NULL;
 
     pthread_mutex_lock(&files->lock);
     assert(file->hashing == MIRROR_WAITING);
     if (atomic_load(&files->is_stopping)) {
-        waiters = take_waiters(file);
-        park(file);
-        mirror_wake_failed(waiters, ZT_UNAVAILABLE, "the program is shutting down");
+        stop_turns(file);
     } else if (arrival->error.status == ZT_OK || cache_has_lost(file->cached)) {
         file->hashing = MIRROR_QUEUED;
         submit(file);
@@ -357,9 +354,7 @@ static void on_arrival(struct zt_source_waiter *arrival)
     } else {
         const struct zt_error error = arrival->error;
 
-        waiters = take_waiters(file);
-        park(file);
-        mirror_wake(waiters, &error);
+        give_up_turns(file, &error);
     }
 }
 

@@ -135,6 +135,21 @@ struct mirror_entry *mirror_version_find(const struct mirror_version *version, s
                : NULL;
 }
 
+struct upstream_place mirror_entry_place(const char *repository,
+                                         const struct mirror_version *version,
+                                         const struct mirror_entry *entry)
+{
+    struct upstream_place place = {.repository = repository,
+                                   .commit = version->commit,
+                                   .path = entry->path,
+                                   .etag = entry->etag,
+                                   .size_bytes = entry->size_bytes,
+                                   .digest_kind = entry->digest_kind};
+
+    memcpy(place.digest, entry->digest, sizeof(place.digest));
+    return place;
+}
+
 /* Without a digest, the path names the bytes, together with the version of an object or the
  * commit. */
 struct file_identity mirror_entry_identity(const struct mirror_version *version,

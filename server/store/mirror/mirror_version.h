@@ -56,6 +56,11 @@ size_t mirror_version_lower_bound(const struct mirror_version *version, struct z
  * object. */
 bool mirror_entry_has_bytes_of(const struct mirror_entry *a, const struct mirror_entry *b);
 
+/* Describes a file to its upstream; borrows all texts. */
+struct upstream_place mirror_entry_place(const char *repository,
+                                         const struct mirror_version *version,
+                                         const struct mirror_entry *entry);
+
 /* The same for all servers that mirror a file, and after a restart. */
 struct file_identity mirror_entry_identity(const struct mirror_version *version,
                                            const struct mirror_entry *entry);

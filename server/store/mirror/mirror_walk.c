@@ -43,7 +43,7 @@ static bool visit_entry(struct visiting *visiting, const struct mirror_version *
     const size_t below = strlen(visiting->base) + 1 + visiting->skipped;
 
     visiting->has_any = true;
-    if (snprintf(path, sizeof(path), "%s/%s", visiting->base, entry->path) >= (int)sizeof(path))
+    if (!mirror_name_join(visiting->base, entry->path, path))
         return true;
     assert(below <= strlen(path));
     if (!visit_folders(visiting, path, below))

@@ -212,7 +212,7 @@ static enum zt_status fail_revision(struct zt_error *error)
 static enum zt_status find_commit(const struct upstream_question *question,
                                   struct lookup_answer *out_answer, struct zt_error *error)
 {
-    const bool is_commit = listing_is_commit(question->revision);
+    const bool is_commit = upstream_is_commit(question->revision);
     struct upstream_listing *listing;
     enum zt_status status;
 

@@ -48,12 +48,11 @@ TEST(list_has_the_files_of_all_pages_in_order)
     assert_string_equal(listing->files[0].path, "sub.txt");
     assert_int_equal(listing->files[0].digest_kind, UPSTREAM_GIT_SHA1);
     assert_string_equal(listing->files[2].path, "\xC3\xBC #+%?.json");
-    file = upstream_listing_find(listing, zt_text_from("sub/model.safetensors"));
-    assert_ptr_equal(file, &listing->files[1]);
+    file = &listing->files[1];
+    assert_string_equal(file->path, "sub/model.safetensors");
     assert_int_equal(file->size_bytes, 7);
     assert_int_equal(file->digest_kind, UPSTREAM_SHA256);
     assert_int_equal(file->digest[31], 0xFF);
-    assert_null(upstream_listing_find(listing, zt_text_from("sub")));
     upstream_listing_hold(listing);
     upstream_listing_free(listing);
     assert_string_equal(listing->files[0].path, "sub.txt");
@@ -192,7 +191,6 @@ TEST(too_many_files_and_too_long_names_are_bounded)
     assert_ok(listing_end(builder, COMMIT, &listing, NULL));
     assert_int_equal(listing->count, LISTING_FILES_MOST);
     assert_int_equal(listing->left_out, 1);
-    assert_non_null(upstream_listing_find(listing, zt_text_from("123456")));
     upstream_listing_free(listing);
 }
 
