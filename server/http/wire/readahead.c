@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cache/cache.h"
 #include "http/body/page_cache.h"
 #include "http/body/pinned.h"
 #include "http/exchange/request_state.h"
@@ -41,8 +42,6 @@
 /* How many remote bytes to fetch ahead of the read position: at first, and at most. */
 #define AHEAD_FIRST ((uint64_t)8 << 20)
 #define AHEAD_MOST  ((uint64_t)64 << 20)
-/* A store keeps bytes in blocks of this length. */
-#define BLOCK_BYTES ((uint64_t)1 << 20)
 
 enum window_state {
     WINDOW_EMPTY,
@@ -306,7 +305,7 @@ static size_t window_length(const struct readahead *ahead, const struct window *
     /* So that no thread waits for a second run of the store's blocks. */
     if (remote != NULL && zt_source_can_await(remote)) {
         const uint64_t offset = segment->offset + ahead->begun.within;
-        const uint64_t in_block = BLOCK_BYTES - offset % BLOCK_BYTES;
+        const uint64_t in_block = CACHE_BLOCK_BYTES - offset % CACHE_BLOCK_BYTES;
 
         length = length < left ? length : left;
         length = length < in_block ? length : in_block;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/server.h"
 #include "base/workers.h"
+#include "cache/cache.h"
 #include "http/body/pinned.h"
 #include "http/exchange/request_state.h"
 #include "http/wire/bulk.h"
@@ -40,8 +41,6 @@
 #define LEAST_MOST    ((uint64_t)64 << 10)
 /* After a wait of this length the next byte is sent as soon as it arrives. */
 #define LONG_WAIT_MS 50
-/* A store keeps bytes in blocks of this length. */
-#define BLOCK_BYTES ((uint64_t)1 << 20)
 /* How many bytes to read at once if there is no room to keep fetched bytes. */
 #define READ_BYTES ((uint64_t)256 << 10)
 
@@ -155,9 +154,10 @@ static bool take_some_local(struct remote_body *body, uint64_t most)
     const struct segment *segment = place_segment(&body->end, body->answer);
     const struct zt_slice *slice;
     const struct zt_source *origin = segment_origin(segment, &slice);
-    uint64_t least = origin != NULL && zt_source_is_remote(origin)
-                         ? BLOCK_BYTES - (segment->offset + body->end.within) % BLOCK_BYTES
-                         : segment->length - body->end.within;
+    uint64_t least =
+        origin != NULL && zt_source_is_remote(origin)
+            ? CACHE_BLOCK_BYTES - (segment->offset + body->end.within) % CACHE_BLOCK_BYTES
+            : segment->length - body->end.within;
 
     least = least < most ? least : most;
     for (; most > least; most /= 2)
