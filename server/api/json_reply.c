@@ -50,6 +50,16 @@ enum outcome json_reply_send(struct request *request, struct json *json)
     return OUTCOME_READY;
 }
 
+enum outcome json_reply_send_now(struct request *request, struct json *json, unsigned status)
+{
+    json_reply_send(request, json);
+    if (!request->replied) {
+        request->reply.status = status;
+        request->reply.cache_control = "no-store";
+    }
+    return OUTCOME_READY;
+}
+
 /* --- coding --- */
 
 bool json_reply_negotiate(struct request *request, struct json_reply *reply)

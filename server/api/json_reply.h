@@ -29,6 +29,9 @@ enum outcome json_reply_encode(struct request *request, struct json_reply *reply
 /* Sends the text with status 200, or a problem if writing it failed. */
 enum outcome json_reply_send(struct request *request, struct json *json);
 
+/* Sends the text with this status, for no one to keep: it describes the server at this moment. */
+enum outcome json_reply_send_now(struct request *request, struct json *json, unsigned status);
+
 /* Replies with 422: the JSON of a valid manifest would be out of proportion (manifest_write). */
 enum outcome json_reply_too_long(struct request *request);
 

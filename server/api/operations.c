@@ -23,12 +23,7 @@ static enum outcome report(struct request *request, unsigned status)
         return OUTCOME_READY;
     assert(request->generation != NULL);
     verifier_report(request->generation, json);
-    json_reply_send(request, json);
-    if (!json->failed) {
-        request->reply.status = status;
-        request->reply.cache_control = "no-store";
-    }
-    return OUTCOME_READY;
+    return json_reply_send_now(request, json, status);
 }
 
 enum outcome verification_get(struct request *request)
@@ -78,12 +73,6 @@ static const char *store_suspicion(const struct server *server)
                : NULL;
 }
 
-static void write_member(struct json *json, const char *key, const char *text)
-{
-    json_key_string(json, key);
-    json_put_string(json, text);
-}
-
 /* Sends {"status":"ready"}; for a bucket, how uploads are published; and whether all upstreams
  * answer. */
 static enum outcome answer_ready(struct request *request)
@@ -96,18 +85,16 @@ static enum outcome answer_ready(struct request *request)
     if (json == NULL)
         return OUTCOME_READY;
     json_object_begin(json);
-    write_member(json, "status", "ready");
+    json_string_member(json, "status", "ready");
     if (store_needs_claims(store)) {
         store->search->report(store, &report);
-        write_member(json, "store", report.is_unreachable ? "away" : "reached");
-        write_member(json, "uploads", report.writes);
+        json_string_member(json, "store", report.is_unreachable ? "away" : "reached");
+        json_string_member(json, "uploads", report.writes);
     }
     if (upstreams != NULL)
-        write_member(json, "upstreams", upstreams);
+        json_string_member(json, "upstreams", upstreams);
     json_object_end(json);
-    json_reply_send(request, json);
-    request->reply.cache_control = "no-store";
-    return OUTCOME_READY;
+    return json_reply_send_now(request, json, 200);
 }
 
 enum outcome readyz_get(struct request *request)

@@ -17,32 +17,11 @@
 
 #define REVISION_DEFAULT "main"
 #define MS_PER_S         1000
-#define NS_PER_S         ((int64_t)1000000000)
 
 /* The number of mirrored upstreams. In tests the store may not be a mirror. */
 static unsigned upstream_count(const struct server *server)
 {
     return mirror_is(server->store) ? server->config->upstream_count : 0;
-}
-
-/* --- texts and numbers of an answer --- */
-
-static void write_text(struct json *json, const char *key, const char *text)
-{
-    json_key_string(json, key);
-    json_put_string(json, text);
-}
-
-static void write_number(struct json *json, const char *key, uint64_t number)
-{
-    json_key_string(json, key);
-    json_uint(json, number);
-}
-
-static void write_time(struct json *json, const char *key, int64_t time_s)
-{
-    json_key_string(json, key);
-    manifest_write_time(json, time_s * NS_PER_S);
 }
 
 /* --- the list --- */
@@ -72,14 +51,14 @@ static void write_globs(struct json *json, const char *list)
 
 static void write_state(struct json *json, const struct upstream_report *report)
 {
-    write_text(json, "state", state_of(report));
+    json_string_member(json, "state", state_of(report));
     if (report->away_since_s != 0)
-        write_time(json, "away_since", report->away_since_s);
+        manifest_write_seconds(json, "away_since", report->away_since_s);
     if (report->pause_ms > 0)
-        write_number(json, "retry_after_s", (report->pause_ms + MS_PER_S - 1) / MS_PER_S);
+        json_uint_member(json, "retry_after_s", (report->pause_ms + MS_PER_S - 1) / MS_PER_S);
     if (report->failed_s != 0) {
-        write_time(json, "last_failure", report->failed_s);
-        write_text(json, "reason", report->reason);
+        manifest_write_seconds(json, "last_failure", report->failed_s);
+        json_string_member(json, "reason", report->reason);
     }
 }
 
@@ -94,33 +73,23 @@ static void write_upstream(struct json *json, const struct server *server, unsig
 
     mirror_report(server->store, index, &report);
     json_object_begin(json);
-    write_text(json, "name", upstream->name);
-    write_text(json, "kind", kinds[upstream->kind]);
-    write_text(json, "url", upstream->url);
+    json_string_member(json, "name", upstream->name);
+    json_string_member(json, "kind", kinds[upstream->kind]);
+    json_string_member(json, "url", upstream->url);
     write_globs(json, upstream->match);
     write_state(json, &report.upstream);
-    write_number(json, "repositories", report.repositories);
-    write_number(json, "requests", report.upstream.requests);
-    write_number(json, "lookups", report.upstream.lookups);
-    write_number(json, "failures", report.upstream.failures);
-    write_number(json, "hits", report.hits);
-    write_number(json, "misses", report.misses);
-    write_number(json, "fetched_bytes", report.upstream.fetched_bytes);
-    write_number(json, "saved_bytes", report.saved_bytes);
-    write_number(json, "wrong_files", report.wrong_files);
-    write_number(json, "cache_used_bytes", report.cache_used_bytes);
-    write_number(json, "cache_limit_bytes", report.cache_limit_bytes);
+    json_uint_member(json, "repositories", report.repositories);
+    json_uint_member(json, "requests", report.upstream.requests);
+    json_uint_member(json, "lookups", report.upstream.lookups);
+    json_uint_member(json, "failures", report.upstream.failures);
+    json_uint_member(json, "hits", report.hits);
+    json_uint_member(json, "misses", report.misses);
+    json_uint_member(json, "fetched_bytes", report.upstream.fetched_bytes);
+    json_uint_member(json, "saved_bytes", report.saved_bytes);
+    json_uint_member(json, "wrong_files", report.wrong_files);
+    json_uint_member(json, "cache_used_bytes", report.cache_used_bytes);
+    json_uint_member(json, "cache_limit_bytes", report.cache_limit_bytes);
     json_object_end(json);
-}
-
-static enum outcome send(struct request *request, struct json *json, unsigned status)
-{
-    json_reply_send(request, json);
-    if (!json->failed) {
-        request->reply.status = status;
-        request->reply.cache_control = "no-store";
-    }
-    return OUTCOME_READY;
 }
 
 enum outcome upstreams_list(struct request *request)
@@ -140,7 +109,7 @@ enum outcome upstreams_list(struct request *request)
         write_upstream(json, request->server, i);
     json_array_end(json);
     json_object_end(json);
-    return send(request, json, 200);
+    return json_reply_send_now(request, json, 200);
 }
 
 /* --- prefetches --- */
@@ -251,20 +220,20 @@ static enum outcome send_progress(struct request *request, const struct prefetch
     if (json == NULL)
         return OUTCOME_READY;
     json_object_begin(json);
-    write_text(json, "upstream", request->server->config->upstreams[prefetch->index].name);
-    write_text(json, "repository", report->repository);
-    write_text(json, "revision", report->revision);
-    write_text(json, "state", word_of(report->state));
+    json_string_member(json, "upstream", request->server->config->upstreams[prefetch->index].name);
+    json_string_member(json, "repository", report->repository);
+    json_string_member(json, "revision", report->revision);
+    json_string_member(json, "state", word_of(report->state));
     if (report->commit[0] != '\0')
-        write_text(json, "commit", report->commit);
-    write_number(json, "files", report->file_count);
-    write_number(json, "files_done", report->files_done);
-    write_number(json, "bytes", report->size_bytes);
-    write_number(json, "bytes_done", report->bytes_here);
+        json_string_member(json, "commit", report->commit);
+    json_uint_member(json, "files", report->file_count);
+    json_uint_member(json, "files_done", report->files_done);
+    json_uint_member(json, "bytes", report->size_bytes);
+    json_uint_member(json, "bytes_done", report->bytes_here);
     if (report->state == MIRROR_PREFETCH_FAILED)
-        write_text(json, "error", report->error);
+        json_string_member(json, "error", report->error);
     json_object_end(json);
-    return send(request, json, status);
+    return json_reply_send_now(request, json, status);
 }
 
 static enum outcome report_prefetch(struct request *request, const struct prefetch *prefetch,
@@ -315,22 +284,22 @@ static void write_repository(struct json *json, const struct mirror_repository_r
 {
     assert(report->verified_count <= report->file_count);
     json_object_begin(json);
-    write_text(json, "repository", report->name);
-    write_text(json, "commit", report->commit);
+    json_string_member(json, "repository", report->name);
+    json_string_member(json, "commit", report->commit);
     if (report->modified_ns != 0) {
         json_key_string(json, "modified");
         manifest_write_time(json, report->modified_ns);
     }
     if (report->checked_s != 0)
-        write_time(json, "checked", report->checked_s);
+        manifest_write_seconds(json, "checked", report->checked_s);
     if (report->is_gone) {
         json_key_string(json, "gone_upstream");
         json_raw(json, "true", strlen("true"));
     }
-    write_number(json, "files", report->file_count);
-    write_number(json, "files_verified", report->verified_count);
-    write_number(json, "bytes", report->size_bytes);
-    write_number(json, "bytes_verified", report->verified_bytes);
+    json_uint_member(json, "files", report->file_count);
+    json_uint_member(json, "files_verified", report->verified_count);
+    json_uint_member(json, "bytes", report->size_bytes);
+    json_uint_member(json, "bytes_verified", report->verified_bytes);
     json_object_end(json);
 }
 
@@ -358,7 +327,7 @@ enum outcome repositories_get(struct request *request)
     json_array_end(json);
     json_object_end(json);
     free(list);
-    return send(request, json, 200);
+    return json_reply_send_now(request, json, 200);
 }
 
 /* An offline mirror may have the only copy, so clients without a token need a writable server. */

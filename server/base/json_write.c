@@ -223,6 +223,18 @@ void json_put_null(struct json *json)
     value(json, "null", 4);
 }
 
+void json_string_member(struct json *json, const char *key, const char *text)
+{
+    json_key_string(json, key);
+    json_put_string(json, text);
+}
+
+void json_uint_member(struct json *json, const char *key, uint64_t value)
+{
+    json_key_string(json, key);
+    json_uint(json, value);
+}
+
 void json_raw_begin(struct json *json)
 {
     separate(json);

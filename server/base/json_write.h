@@ -37,6 +37,9 @@ void json_text(struct json *json, struct zt_text text);
 void json_put_string(struct json *json, const char *text);
 void json_put_null(struct json *json);
 void json_uint(struct json *json, uint64_t value);
+/* A key with its value. */
+void json_string_member(struct json *json, const char *key, const char *text);
+void json_uint_member(struct json *json, const char *key, uint64_t value);
 /* A value that is already JSON and is written in one or more pieces. */
 void json_raw_begin(struct json *json);
 void json_raw_piece(struct json *json, const char *text, size_t length);

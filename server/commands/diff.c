@@ -152,12 +152,6 @@ static void print_table(struct request *request)
 
 /* --- JSON --- */
 
-static void write_number(struct json *json, const char *key, uint64_t value)
-{
-    json_key_string(json, key);
-    json_uint(json, value);
-}
-
 static void write_tensor(struct json *json, const char *key, const struct zt_model *model,
                          const struct zt_object *object)
 {
@@ -191,9 +185,9 @@ static void write_numbers(struct json *json, const struct zt_difference *numbers
 
     if (numbers->count == 0)
         return;
-    write_number(json, "elements", numbers->count);
-    write_number(json, "changed_elements", numbers->changed);
-    write_number(json, "not_finite", numbers->unmeasurable);
+    json_uint_member(json, "elements", numbers->count);
+    json_uint_member(json, "changed_elements", numbers->changed);
+    json_uint_member(json, "not_finite", numbers->unmeasurable);
     json_key_string(json, "max");
     number_write(json, measured > 0 ? numbers->max : NAN);
     json_key_string(json, "mean");
@@ -221,7 +215,7 @@ static int print_json(const struct request *request)
     json_init(&json, false);
     json_object_begin(&json);
     for (unsigned i = 0; i < TENSOR_CHANGES; i++)
-        write_number(&json, kinds[i], request->counts[i]);
+        json_uint_member(&json, kinds[i], request->counts[i]);
     json_key_string(&json, "tensors");
     json_object_begin(&json);
     for (uint32_t i = 0; i < request->count; i++)

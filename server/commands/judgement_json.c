@@ -6,12 +6,6 @@
 
 #include "base/json_write.h"
 
-static void put_count(struct json *json, const char *key, uint64_t count)
-{
-    json_key_string(json, key);
-    json_uint(json, count);
-}
-
 static void put_name(struct json *json, const char *key, const char *name, size_t length)
 {
     json_key_string(json, key);
@@ -33,7 +27,7 @@ static void put_failure(struct json *json, const char *key, const struct zt_erro
     if (error->component_length > 0)
         put_name(json, "component", error->component, error->component_length);
     if (error->offset != ZT_NO_OFFSET)
-        put_count(json, "offset", error->offset);
+        json_uint_member(json, "offset", error->offset);
     json_object_end(json);
 }
 
@@ -49,7 +43,7 @@ static void put_kind(struct json *json, const struct zt_model *model)
         json_text(json, model->version);
     else
         json_put_null(json);
-    put_count(json, "objects", model != NULL ? model->object_count : 0);
+    json_uint_member(json, "objects", model != NULL ? model->object_count : 0);
 }
 
 static void put_components(struct json *json, const struct judgement *judgement)
@@ -58,13 +52,13 @@ static void put_components(struct json *json, const struct judgement *judgement)
 
     json_key_string(json, "components");
     json_object_begin(json);
-    put_count(json, "total", model != NULL ? model->component_count : 0);
-    put_count(json, "verified", judgement->verified);
-    put_count(json, "undigested", judgement->undigested);
+    json_uint_member(json, "total", model != NULL ? model->component_count : 0);
+    json_uint_member(json, "verified", judgement->verified);
+    json_uint_member(json, "undigested", judgement->undigested);
     json_object_end(json);
-    put_count(json, "failures", judgement->bad);
-    put_count(json, "unsupported", judgement->unsupported);
-    put_count(json, "unreferenced_ranges", judgement->gaps.unreferenced);
+    json_uint_member(json, "failures", judgement->bad);
+    json_uint_member(json, "unsupported", judgement->unsupported);
+    json_uint_member(json, "unreferenced_ranges", judgement->gaps.unreferenced);
 }
 
 static void put_judgement(struct json *json, const struct judgement *judgement,

@@ -111,12 +111,6 @@ static void write_text(struct json *json, const char *key, const char *text, uin
     json_text(json, (struct zt_text){text, length});
 }
 
-static void write_number(struct json *json, const char *key, uint64_t value)
-{
-    json_key_string(json, key);
-    json_uint(json, value);
-}
-
 static void write_sha256(struct scribe *scribe, const struct zt_component *component)
 {
     const uint32_t index = zt_component_index(scribe->model, component);
@@ -162,11 +156,11 @@ static void write_component(struct scribe *scribe, const struct zt_object *objec
         json_key_string(json, "type");
         json_put_string(json, dtype);
     }
-    write_number(json, "offset", component->offset);
-    write_number(json, "length", component->length);
+    json_uint_member(json, "offset", component->offset);
+    json_uint_member(json, "length", component->length);
     write_text(json, "encoding", component->encoding_name, component->encoding_length);
     if (component->decoded_length != ZT_LENGTH_UNKNOWN)
-        write_number(json, "uncompressed_length", component->decoded_length);
+        json_uint_member(json, "uncompressed_length", component->decoded_length);
     if (component->digest != NULL)
         write_text(json, "digest", component->digest, component->digest_length);
     if (scribe->digested != NULL)
@@ -297,6 +291,12 @@ void manifest_write_time(struct json *json, int64_t time_ns)
         json_put_null(json);
 }
 
+void manifest_write_seconds(struct json *json, const char *key, int64_t time_s)
+{
+    json_key_string(json, key);
+    manifest_write_time(json, time_s * NS_PER_SECOND);
+}
+
 static void write_source(struct json *json, const struct zt_model *model,
                          const struct manifest_source *source)
 {
@@ -306,7 +306,7 @@ static void write_source(struct json *json, const struct zt_model *model,
     json_put_string(json, model->format_name);
     json_key_string(json, "version");
     json_text(json, model->version);
-    write_number(json, "size", source->is_joined ? source->size_bytes : model->file_size);
+    json_uint_member(json, "size", source->is_joined ? source->size_bytes : model->file_size);
     if (!source->is_undated) {
         json_key_string(json, "modified");
         manifest_write_time(json, source->modified_ns);
@@ -363,7 +363,7 @@ void manifest_write(struct json *json, const struct zt_model *model,
     write_source(json, model, source);
     write_parameters(json, model);
     if (chosen->digested != NULL)
-        write_number(json, "pending_digests", stored_digest_pending(chosen->digested));
+        json_uint_member(json, "pending_digests", stored_digest_pending(chosen->digested));
     if (!chosen->without_attributes)
         write_attributes(&scribe, model->attributes.bytes, model->attributes.length);
     write_objects(&scribe, chosen);

@@ -54,6 +54,8 @@ void manifest_write_object(struct json *json, const struct zt_model *model,
 
 /* Writes a time in UTC, in whole seconds: "2026-11-20T09:30:00Z". */
 void manifest_write_time(struct json *json, int64_t time_ns);
+/* The same with a key, of a time in seconds. */
+void manifest_write_seconds(struct json *json, const char *key, int64_t time_s);
 
 struct manifest_source manifest_source_of(const struct generation *generation);
 

@@ -27,22 +27,10 @@ void hub_date(int64_t time_ns, char out_text[HUB_DATE_SIZE])
         snprintf(out_text, HUB_DATE_SIZE, "%s.%03dZ", date, ms);
 }
 
-void hub_json_string(struct json *json, const char *key, const char *value)
-{
-    json_key_string(json, key);
-    json_put_string(json, value);
-}
-
 void hub_json_flag(struct json *json, const char *key, bool value)
 {
     json_key_string(json, key);
     json_raw(json, value ? "true" : "false", value ? 4 : 5);
-}
-
-static void put_number(struct json *json, const char *key, uint64_t value)
-{
-    json_key_string(json, key);
-    json_uint(json, value);
 }
 
 /* --- entries --- */
@@ -52,11 +40,11 @@ static void put_lfs(struct json *json, const struct hub_file *file, size_t point
     assert(pointer_length > 0 && file->has_sha256);
     json_key_string(json, "lfs");
     json_object_begin(json);
-    hub_json_string(json, "oid", file->etag);
+    json_string_member(json, "oid", file->etag);
     /* For clients that read it under the name in the Hub's older responses. */
-    hub_json_string(json, "sha256", file->etag);
-    put_number(json, "size", file->identity.size_bytes);
-    put_number(json, "pointerSize", pointer_length);
+    json_string_member(json, "sha256", file->etag);
+    json_uint_member(json, "size", file->identity.size_bytes);
+    json_uint_member(json, "pointerSize", pointer_length);
     json_object_end(json);
 }
 
@@ -79,9 +67,9 @@ static void put_last_commit(struct json *json, const char *commit, int64_t modif
     hub_date(modified_ns, date);
     json_key_string(json, "lastCommit");
     json_object_begin(json);
-    hub_json_string(json, "id", commit);
-    hub_json_string(json, "title", HUB_COMMIT_TITLE);
-    hub_json_string(json, "date", date);
+    json_string_member(json, "id", commit);
+    json_string_member(json, "title", HUB_COMMIT_TITLE);
+    json_string_member(json, "date", date);
     json_object_end(json);
 }
 
@@ -92,10 +80,10 @@ void hub_json_file(struct json *json, const struct hub_file *file, const char *c
 
     hub_file_oid(file, oid, &pointer_length);
     json_object_begin(json);
-    hub_json_string(json, "type", "file");
-    hub_json_string(json, "path", file->path);
-    put_number(json, "size", file->identity.size_bytes);
-    hub_json_string(json, "oid", oid);
+    json_string_member(json, "type", "file");
+    json_string_member(json, "path", file->path);
+    json_uint_member(json, "size", file->identity.size_bytes);
+    json_string_member(json, "oid", oid);
     if (pointer_length > 0)
         put_lfs(json, file, pointer_length);
     else if (!file->is_git) {
@@ -131,11 +119,11 @@ void hub_json_folder(struct json *json, const struct hub_version *version, size_
     path.bytes = version->files[first].path;
     folder_oid(version, path, oid);
     json_object_begin(json);
-    hub_json_string(json, "type", "directory");
+    json_string_member(json, "type", "directory");
     json_key_string(json, "path");
     json_text(json, path);
-    hub_json_string(json, "oid", oid);
-    put_number(json, "size", 0);
+    json_string_member(json, "oid", oid);
+    json_uint_member(json, "size", 0);
     put_last_commit(json, commit, version->modified_ns);
     json_object_end(json);
 }
@@ -153,7 +141,7 @@ void hub_json_repo(struct json *json, struct zt_text name, int64_t modified_ns)
     zt_xxh3_128(name.bytes, name.length, hash);
     snprintf(id, sizeof(id), "%016" PRIx64 "%08" PRIx32, hash[0], (uint32_t)hash[1]);
     hub_date(modified_ns, date);
-    hub_json_string(json, "_id", id);
+    json_string_member(json, "_id", id);
     json_key_string(json, "id");
     json_text(json, name);
     json_key_string(json, "modelId");
@@ -165,10 +153,10 @@ void hub_json_repo(struct json *json, struct zt_text name, int64_t modified_ns)
     hub_json_flag(json, "private", false);
     hub_json_flag(json, "gated", false);
     hub_json_flag(json, "disabled", false);
-    put_number(json, "downloads", 0);
-    put_number(json, "likes", 0);
-    hub_json_string(json, "lastModified", date);
-    hub_json_string(json, "createdAt", date);
+    json_uint_member(json, "downloads", 0);
+    json_uint_member(json, "likes", 0);
+    json_string_member(json, "lastModified", date);
+    json_string_member(json, "createdAt", date);
 }
 
 void hub_json_tags(struct json *json, unsigned tags)

@@ -12,7 +12,6 @@
 #define HUB_DATE_SIZE 40
 void hub_date(int64_t time_ns, char out_text[HUB_DATE_SIZE]);
 
-void hub_json_string(struct json *json, const char *key, const char *value);
 void hub_json_flag(struct json *json, const char *key, bool value);
 
 /* Writes "lfs": {…} if the file's SHA-256 is known. */

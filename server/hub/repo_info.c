@@ -24,12 +24,12 @@ static void write_sibling(struct json *json, const struct hub_file *file, bool w
     size_t pointer_length;
 
     json_object_begin(json);
-    hub_json_string(json, "rfilename", file->path);
+    json_string_member(json, "rfilename", file->path);
     if (with_blobs) {
         hub_file_oid(file, oid, &pointer_length);
         json_key_string(json, "size");
         json_uint(json, file->identity.size_bytes);
-        hub_json_string(json, "blobId", oid);
+        json_string_member(json, "blobId", oid);
         hub_json_lfs(json, file);
     }
     json_object_end(json);
@@ -80,7 +80,7 @@ static void write_repo(struct request *request, struct hub_request *hub)
 
     json_object_begin(json);
     hub_json_repo(json, hub->target.repo, summary.modified_ns);
-    hub_json_string(json, "sha", hub_commit(request, hub));
+    json_string_member(json, "sha", hub_commit(request, hub));
     hub_json_tags(json, summary.tags);
     json_key_string(json, "usedStorage");
     json_uint(json, summary.size_bytes);
@@ -118,9 +118,9 @@ static void write_refs(struct request *request, struct hub_request *hub)
     json_key_string(json, "branches");
     json_array_begin(json);
     json_object_begin(json);
-    hub_json_string(json, "name", "main");
-    hub_json_string(json, "ref", "refs/heads/main");
-    hub_json_string(json, "targetCommit", hub->version->commit);
+    json_string_member(json, "name", "main");
+    json_string_member(json, "ref", "refs/heads/main");
+    json_string_member(json, "targetCommit", hub->version->commit);
     json_object_end(json);
     json_array_end(json);
     json_key_string(json, "tags");
@@ -143,12 +143,12 @@ static void write_commits(struct request *request, struct hub_request *hub)
     hub_date(hub->version->modified_ns, date);
     json_array_begin(json);
     json_object_begin(json);
-    hub_json_string(json, "id", hub_commit(request, hub));
-    hub_json_string(json, "title", HUB_COMMIT_TITLE);
-    hub_json_string(json, "message", "");
+    json_string_member(json, "id", hub_commit(request, hub));
+    json_string_member(json, "title", HUB_COMMIT_TITLE);
+    json_string_member(json, "message", "");
     json_key_string(json, "authors");
     json_raw(json, "[{\"user\":\"ztserve\"}]", 20);
-    hub_json_string(json, "date", date);
+    json_string_member(json, "date", date);
     json_object_end(json);
     json_array_end(json);
 }

@@ -298,7 +298,7 @@ static void write_files(struct request *request, struct search *search)
     struct hub_version *version = search->lookup.version;
 
     if (search->lookup.found == HUB_FOUND) {
-        hub_json_string(search->json, "sha", version->commit);
+        json_string_member(search->json, "sha", version->commit);
         repo_info_siblings(search->json, request, search->lookup.name, version, false);
     }
     hub_version_release(version);

@@ -26,24 +26,21 @@ enum outcome hub_whoami_get(struct request *request)
     if (json == NULL)
         return OUTCOME_READY;
     json_object_begin(json);
-    hub_json_string(json, "type", "user");
-    hub_json_string(json, "id", name);
-    hub_json_string(json, "name", name);
-    hub_json_string(json, "fullname", name);
+    json_string_member(json, "type", "user");
+    json_string_member(json, "id", name);
+    json_string_member(json, "name", name);
+    json_string_member(json, "fullname", name);
     json_key_string(json, "orgs");
     json_raw(json, "[]", 2);
     json_key_string(json, "auth");
     json_object_begin(json);
-    hub_json_string(json, "type", "access_token");
+    json_string_member(json, "type", "access_token");
     json_key_string(json, "accessToken");
     json_object_begin(json);
-    hub_json_string(json, "displayName", name);
-    hub_json_string(json, "role", role_of(request));
+    json_string_member(json, "displayName", name);
+    json_string_member(json, "role", role_of(request));
     json_object_end(json);
     json_object_end(json);
     json_object_end(json);
-    json_reply_send(request, json);
-    if (!request->replied)
-        request->reply.cache_control = "no-store";
-    return OUTCOME_READY;
+    return json_reply_send_now(request, json, 200);
 }

@@ -52,12 +52,6 @@ static void write_number(struct json *json, enum zt_number_kind kind, union zt_n
         json_raw(json, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, number.integer));
 }
 
-static void write_count(struct json *json, const char *key, uint64_t count)
-{
-    json_key_string(json, key);
-    json_uint(json, count);
-}
-
 static void write_subject(struct json *json, const struct statistics_subject *subject)
 {
     const struct zt_component *component = subject->component;
@@ -85,12 +79,12 @@ static void write_counts(struct json *json, const struct statistics *statistics)
 {
     const struct zt_tally *tally = &statistics->tally;
 
-    write_count(json, "count", statistics->count);
-    write_count(json, "finite", tally->finite);
-    write_count(json, "nan", tally->nan);
-    write_count(json, "positive_inf", tally->positive_inf);
-    write_count(json, "negative_inf", tally->negative_inf);
-    write_count(json, "zero", tally->zero);
+    json_uint_member(json, "count", statistics->count);
+    json_uint_member(json, "finite", tally->finite);
+    json_uint_member(json, "nan", tally->nan);
+    json_uint_member(json, "positive_inf", tally->positive_inf);
+    json_uint_member(json, "negative_inf", tally->negative_inf);
+    json_uint_member(json, "zero", tally->zero);
 }
 
 static void write_moments(struct json *json, const struct statistics *statistics)

@@ -308,26 +308,20 @@ static void write_failure(struct json *json, const struct zt_model *model,
     json_object_end(json);
 }
 
-static void write_number(struct json *json, const char *key, uint64_t value)
-{
-    json_key_string(json, key);
-    json_uint(json, value);
-}
-
 static void write_counts(struct json *json, const struct verification *verification, uint32_t total)
 {
     json_key_string(json, "components");
     json_object_begin(json);
-    write_number(json, "total", total);
-    write_number(json, "verified", sound_count(verification, COMPONENT_VERIFIED));
-    write_number(json, "failed", failed_count(verification));
-    write_number(json, "unsupported", sound_count(verification, COMPONENT_UNSUPPORTED));
-    write_number(json, "undigested", sound_count(verification, COMPONENT_UNDIGESTED));
+    json_uint_member(json, "total", total);
+    json_uint_member(json, "verified", sound_count(verification, COMPONENT_VERIFIED));
+    json_uint_member(json, "failed", failed_count(verification));
+    json_uint_member(json, "unsupported", sound_count(verification, COMPONENT_UNSUPPORTED));
+    json_uint_member(json, "undigested", sound_count(verification, COMPONENT_UNDIGESTED));
     json_object_end(json);
     json_key_string(json, "bytes");
     json_object_begin(json);
-    write_number(json, "total", verification->stated_bytes);
-    write_number(json, "hashed", hashed_bytes(verification));
+    json_uint_member(json, "total", verification->stated_bytes);
+    json_uint_member(json, "hashed", hashed_bytes(verification));
     json_object_end(json);
 }
 

@@ -348,11 +348,11 @@ static enum outcome reply_done(struct request *request, const struct commit *com
         return problem_reply_no_memory(request);
     json_object_begin(json);
     hub_json_flag(json, "success", true);
-    hub_json_string(json, "commitOid", commit->commit);
-    hub_json_string(json, "commitUrl", url);
+    json_string_member(json, "commitOid", commit->commit);
+    json_string_member(json, "commitUrl", url);
     json_key_string(json, "pullRequestUrl");
     json_put_null(json);
-    hub_json_string(json, "hookOutput", "");
+    json_string_member(json, "hookOutput", "");
     json_object_end(json);
     json_reply_send(request, json);
     representation_field(&request->reply, "X-Repo-Commit", hex);

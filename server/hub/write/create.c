@@ -154,9 +154,9 @@ static enum outcome reply(struct request *request, const struct creation *creati
     if (json == NULL)
         return OUTCOME_READY;
     json_object_begin(json);
-    hub_json_string(json, "url", url);
-    hub_json_string(json, "name", creation->repo);
-    hub_json_string(json, "id", creation->repo);
+    json_string_member(json, "url", url);
+    json_string_member(json, "name", creation->repo);
+    json_string_member(json, "id", creation->repo);
     json_object_end(json);
     return json_reply_send(request, json);
 }

@@ -223,7 +223,7 @@ static void put_href(const struct request *request, struct batch *batch, const c
     char href[LFS_HREF_SIZE];
 
     if (lfs_permit_print(request->server->lfs_key, batch->base, permit, href))
-        hub_json_string(batch->json, key, href);
+        json_string_member(batch->json, key, href);
     else
         batch->is_broken = true;
 }
@@ -250,7 +250,7 @@ static void put_header(struct request *request, struct batch *batch, struct lfs_
         const uint64_t count = lfs_part_count(permit.length, permit.part_length);
 
         snprintf(text, sizeof(text), "%llu", (unsigned long long)permit.part_length);
-        hub_json_string(batch->json, "chunk_size", text);
+        json_string_member(batch->json, "chunk_size", text);
         for (uint64_t part = 1; part <= count; part++)
             put_part(request, batch, &permit, part);
     }
@@ -287,7 +287,7 @@ static void put_actions(struct request *request, struct batch *batch, const stru
     json_object_end(batch->json);
     json_key_string(batch->json, "verify");
     json_object_begin(batch->json);
-    hub_json_string(batch->json, "href", batch->verify);
+    json_string_member(batch->json, "href", batch->verify);
     json_object_end(batch->json);
     json_object_end(batch->json);
 }
@@ -298,7 +298,7 @@ static void put_error(struct json *json, unsigned code, const char *message)
     json_object_begin(json);
     json_key_string(json, "code");
     json_uint(json, code);
-    hub_json_string(json, "message", message);
+    json_string_member(json, "message", message);
     json_object_end(json);
 }
 
@@ -308,7 +308,7 @@ static void put_object(struct request *request, struct batch *batch, const struc
 
     zt_hex_write(oid, object->sha256, 32);
     json_object_begin(batch->json);
-    hub_json_string(batch->json, "oid", oid);
+    json_string_member(batch->json, "oid", oid);
     json_key_string(batch->json, "size");
     json_uint(batch->json, object->length);
     if (object->length > (uint64_t)config_number(&request->server->config->upload.max_bytes))
@@ -333,8 +333,8 @@ static void work(struct request *request)
     for (size_t i = 0; i < batch->count; i++)
         put_object(request, batch, &batch->objects[i]);
     json_array_end(batch->json);
-    hub_json_string(batch->json, "transfer", batch->part_count > 0 ? "multipart" : "basic");
-    hub_json_string(batch->json, "hash_algo", "sha256");
+    json_string_member(batch->json, "transfer", batch->part_count > 0 ? "multipart" : "basic");
+    json_string_member(batch->json, "hash_algo", "sha256");
     json_object_end(batch->json);
 }
 
@@ -377,8 +377,5 @@ enum outcome lfs_batch_handle(struct request *request)
         return hub_reply_error(request, &batch->error);
     if (batch->is_broken)
         return problem_reply_no_memory(request);
-    json_reply_send(request, batch->json);
-    if (!request->replied)
-        request->reply.cache_control = "no-store";
-    return OUTCOME_READY;
+    return json_reply_send_now(request, batch->json, 200);
 }

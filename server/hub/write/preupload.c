@@ -201,10 +201,10 @@ static void write_file(struct request *request, struct json *json, size_t at)
     json_object_begin(json);
     json_key_string(json, "path");
     json_text(json, path);
-    hub_json_string(json, "uploadMode", is_regular(request, size) ? "regular" : "lfs");
+    json_string_member(json, "uploadMode", is_regular(request, size) ? "regular" : "lfs");
     hub_json_flag(json, "shouldIgnore", is_ignored(self, path));
     if (self->oids[at][0] != '\0')
-        hub_json_string(json, "oid", self->oids[at]);
+        json_string_member(json, "oid", self->oids[at]);
     json_object_end(json);
 }
 

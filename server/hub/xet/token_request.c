@@ -48,10 +48,10 @@ static enum outcome reply(struct request *request, const struct xet_permit *perm
     if (address == NULL || end == NULL || copy == NULL)
         return problem_reply_no_memory(request);
     json_object_begin(json);
-    hub_json_string(json, "casUrl", address);
+    json_string_member(json, "casUrl", address);
     json_key_string(json, "exp");
     json_uint(json, (uint64_t)permit->end);
-    hub_json_string(json, "accessToken", token);
+    json_string_member(json, "accessToken", token);
     json_object_end(json);
     json_reply_send(request, json);
     representation_field(&request->reply, "X-Xet-Cas-Url", address);

@@ -223,12 +223,6 @@ void counted_body_end(struct counted_body *body, bool is_done)
     registry_remove(body->server->registry, &body->entry);
 }
 
-static void write_time(struct json *json, const char *key, time_t time)
-{
-    json_key_string(json, key);
-    manifest_write_time(json, (int64_t)time * 1000000000);
-}
-
 static time_t idle_s(const struct registry_entry *entry)
 {
     return (time_t)((clock_ms() - atomic_load(&entry->touched_ms)) / 1000);
@@ -250,8 +244,8 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
         json_put_string(json, entry->model);
     else
         json_put_null(json);
-    write_time(json, "created", entry->created);
-    write_time(json, "active", active);
+    manifest_write_seconds(json, "created", entry->created);
+    manifest_write_seconds(json, "active", active);
     json_key_string(json, "received");
     json_uint(json, atomic_load(&entry->received));
     if (length > 0) {
@@ -259,7 +253,7 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
         json_uint(json, length);
     }
     if (entry->kind != UPLOAD_KIND_FILE)
-        write_time(json, "expires", time(NULL) + (time_t)expire_s - idle_s(entry));
+        manifest_write_seconds(json, "expires", time(NULL) + (time_t)expire_s - idle_s(entry));
     json_object_end(json);
 }
 
@@ -300,8 +294,5 @@ enum outcome uploads_list(struct request *request)
     if (json == NULL)
         return OUTCOME_READY;
     registry_write(request->server->registry, authorize_filter(request), json);
-    json_reply_send(request, json);
-    if (!json->failed)
-        request->reply.cache_control = "no-store";
-    return OUTCOME_READY;
+    return json_reply_send_now(request, json, 200);
 }

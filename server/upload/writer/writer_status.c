@@ -10,24 +10,6 @@
 #include "upload/writer/writer_session.h"
 #include "zt/attributes.h"
 
-static void put_key_string(struct json *json, const char *key, const char *text)
-{
-    json_key_string(json, key);
-    json_put_string(json, text);
-}
-
-static void put_key_uint(struct json *json, const char *key, uint64_t value)
-{
-    json_key_string(json, key);
-    json_uint(json, value);
-}
-
-static void put_time(struct json *json, const char *key, time_t when)
-{
-    json_key_string(json, key);
-    manifest_write_time(json, (int64_t)when * 1000000000);
-}
-
 /* --- attributes: collected as a text first, because a raw value is written as a whole --- */
 
 static void emit(void *context, const char *text, size_t length)
@@ -70,7 +52,7 @@ static void put_digest(struct json *json, const uint8_t sha256[32])
 
     memcpy(digest.bytes, sha256, 32);
     zt_digest_format(&digest, text);
-    put_key_string(json, "sha256", strchr(text, ':') + 1);
+    json_string_member(json, "sha256", strchr(text, ':') + 1);
 }
 
 static void put_component(struct json *json, enum zt_target target,
@@ -82,12 +64,12 @@ static void put_component(struct json *json, enum zt_target target,
 
     json_key(json, writer_component_name(component));
     json_object_begin(json);
-    put_key_string(json, "dtype", dtype);
-    put_key_string(json, "type", type != NULL ? type : dtype);
+    json_string_member(json, "dtype", dtype);
+    json_string_member(json, "type", type != NULL ? type : dtype);
     put_shape(json, component->extents, component->rank);
-    put_key_string(json, "encoding", component->compressed ? compressed : "raw");
-    put_key_uint(json, "length", component->length);
-    put_key_uint(json, "uncompressed_length", component->decoded_length);
+    json_string_member(json, "encoding", component->compressed ? compressed : "raw");
+    json_uint_member(json, "length", component->length);
+    json_uint_member(json, "uncompressed_length", component->decoded_length);
     put_digest(json, component->sha256);
     json_object_end(json);
 }
@@ -133,13 +115,13 @@ static void put_head(struct writer_session *session, struct json *json)
     };
     uint64_t round;
 
-    put_key_string(json, "id", session->kept.entry.id);
-    put_key_string(json, "model", session->kept.entry.model);
-    put_key_string(json, "version", session->target == ZT_TARGET_ZT1 ? "1.2.0" : "2");
-    put_key_string(json, "state", states[writer_session_state(session, &round)]);
-    put_time(json, "created", session->kept.entry.created);
-    put_time(json, "expires", writer_session_expires(session));
-    put_key_uint(json, "received", atomic_load(&session->kept.entry.received));
+    json_string_member(json, "id", session->kept.entry.id);
+    json_string_member(json, "model", session->kept.entry.model);
+    json_string_member(json, "version", session->target == ZT_TARGET_ZT1 ? "1.2.0" : "2");
+    json_string_member(json, "state", states[writer_session_state(session, &round)]);
+    manifest_write_seconds(json, "created", session->kept.entry.created);
+    manifest_write_seconds(json, "expires", writer_session_expires(session));
+    json_uint_member(json, "received", atomic_load(&session->kept.entry.received));
     put_attributes(json, session->attributes);
 }
 
@@ -192,8 +174,5 @@ enum outcome writer_status_handle(struct request *request)
         status->is_begun = true;
         return request_work(request, work_status);
     }
-    json_reply_send(request, status->json);
-    if (!status->json->failed)
-        request->reply.cache_control = "no-store";
-    return OUTCOME_READY;
+    return json_reply_send_now(request, status->json, 200);
 }
