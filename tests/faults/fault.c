@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,10 +17,13 @@ static const char *const kind_names[FAULT_KINDS] = {"write", "sync",     "link",
                                                     "copy",  "truncate", "open",    "duplicate",
                                                     "mkdir", "unlink",   "discard", "walk"};
 
+/* In place of an errno: before the call, the program is killed. All threads' calls count then. */
+#define KILLS UINT64_C(0xffff)
+
 /* What a test reads and writes while the program runs (faulty.py). */
 struct fault_control {
     atomic_uint_fast64_t wanted; /* the number of the call, from 1, that fails; 0: none */
-    atomic_uint_fast64_t number; /* errno */
+    atomic_uint_fast64_t number; /* errno, or KILLS */
     atomic_uint_fast64_t calls;  /* since the test set it to 0, of all kinds */
     atomic_uint_fast64_t met;    /* 1 + the kind of the call that failed; 0: none has */
     atomic_uint_fast64_t ahead;  /* seconds by which the time of day is ahead */
@@ -116,10 +120,17 @@ void fault_name_thread(const char *name)
 
 static bool is_wanted(enum fault_kind kind)
 {
-    if (control == NULL || atomic_load(&control->wanted) == 0 || !is_for_requests ||
+    bool kills;
+
+    if (control == NULL || atomic_load(&control->wanted) == 0)
+        return false;
+    kills = atomic_load(&control->number) == KILLS;
+    if ((!is_for_requests && !kills) ||
         atomic_fetch_add(&control->calls, 1) + 1 != atomic_load(&control->wanted))
         return false;
     atomic_store(&control->met, (uint64_t)kind + 1);
+    if (kills)
+        kill(getpid(), SIGKILL);
     errno = (int)atomic_load(&control->number);
     return true;
 }

@@ -24,6 +24,8 @@ OTHERS = {
     "unlink": [],
     "discard": [],
 }
+# In place of an error: the program is killed before the call (tests/faults/fault.c).
+KILLS = 0xFFFF
 # What comes after one of these may have been done, or not, when the process ends.
 CHANGES = {"sync", "link", "rename", "unlink"}
 
