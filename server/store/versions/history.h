@@ -52,8 +52,8 @@ struct history_tree {
  * state has the same identity on every server, and may occur more than once in a log. */
 struct history_commit {
     char id[HISTORY_COMMIT_SIZE];
-    char parent[HISTORY_COMMIT_SIZE]; /* empty: the first */
-    uint64_t number;                  /* of the entry in the repository's log; grows */
+    char parent[HISTORY_COMMIT_SIZE]; /* empty: the first that is kept */
+    uint64_t number;                  /* of the change in the repository's log; grows */
     int64_t time_ms;                  /* Unix time */
     char branch[HISTORY_REF_SIZE];    /* that it was made on */
     char client[128];   /* name of the token; empty: unknown, or found in the folder */
@@ -68,10 +68,11 @@ struct history_ref {
     char message[512]; /* of a tag */
 };
 
-/* How much is kept, read anew each time. 0: no such limit; all 0: nothing is kept. A commit that a
- * branch or tag points to is always kept. */
+/* How much is kept, read again each time. 0: no such limit. All 0: nothing is kept, so callers
+ * record nothing; what was kept before stays. A commit that a branch or tag points to is always
+ * kept. */
 struct history_keep {
-    uint64_t commits; /* of each repository */
+    uint64_t commits; /* the last ones of each repository, the present one included */
     uint64_t age_s;
     uint64_t bytes; /* of all kept files; the oldest commits go first */
 };
@@ -159,8 +160,13 @@ enum zt_status history_refs(struct history *history, const struct history_repo *
                             struct history_ref **out_refs, size_t *out_count,
                             struct zt_error *error);
 
-/* Returns true if the waiter will be woken when the repository has an entry of a number above
- * `above`, or a branch or tag has moved; false if it has one already. Never waits. */
+/* Returns the number of the repository's last change: a commit, or a branch or tag that was made,
+ * moved or deleted; 0 if there is none. */
+enum zt_status history_last_change(struct history *history, const struct history_repo *repo,
+                                   uint64_t *out_number, struct zt_error *error);
+/* Returns true if the waiter will be woken when the repository has a change with a number above
+ * `above` (history_last_change). Returns false if it has one already or that is not known at the
+ * moment: the caller then looks again. Never waits. */
 bool history_wait(struct history *history, const struct history_repo *repo, uint64_t above,
                   struct waiter *waiter);
 /* Returns true if it was waiting; it then will not be woken. */
@@ -168,7 +174,9 @@ bool history_forget_waiter(struct history *history, struct waiter *waiter);
 
 /* --- changing --- */
 
-/* Only one caller changes a repository; others wait here. Not recursive. */
+/* Only one caller changes a repository; others wait here. Not recursive: the functions below that
+ * say "Locks" do this themselves. Files that are kept and commits that are recorded in between are
+ * safe from collections, also before a commit names the files. */
 void history_lock(struct history *history, const struct history_repo *repo);
 void history_unlock(struct history *history, const struct history_repo *repo);
 
@@ -210,17 +218,20 @@ enum zt_status history_purge(struct history *history, const struct history_repo 
 
 /* --- kept files --- */
 
+/* The following functions that keep a file are called with its repository locked. */
+
 /* Keeps the file that a folder has under a name, which is about to be replaced or removed, by a
- * link, or, where links are not permitted, in another way without copying. Does nothing if a file
- * of this SHA-256 is kept already. identity: of the file that was hashed; ZT_STALE if it is another
- * one now. */
+ * link or a clone of its blocks. Does nothing if a file of this SHA-256 is kept already. identity:
+ * of the file that was hashed; ZT_STALE if it is another one now. Returns ZT_UNSUPPORTED, with a
+ * reason for the client, if the system permits neither. The link changes the file's changed_ns. */
 enum zt_status history_keep_file(struct history *history, int folder, const char *name,
                                  const struct file_identity *identity, const uint8_t sha256[32],
                                  struct zt_error *error);
 /* Keeps an unpublished, synced file, and closes it on success (commits to branches). */
 enum zt_status history_keep_staged(struct history *history, struct staged_file *file,
                                    const uint8_t sha256[32], struct zt_error *error);
-/* Opens a kept file for reading. Returns ZT_NOT_FOUND. */
+/* Opens a kept file for reading. Returns ZT_NOT_FOUND. changed_ns of the identity is modified_ns,
+ * because other names of the file come and go. */
 enum zt_status history_open_kept(struct history *history, const uint8_t sha256[32],
                                  int *out_descriptor, struct file_identity *out_identity,
                                  struct zt_error *error);
@@ -233,13 +244,14 @@ enum zt_status history_restore(struct history *history, const uint8_t sha256[32]
                                const char *name, struct zt_error *error);
 
 /* Removes kept files that no kept commit names, at most so many, and forgets commits whose age is
- * above the limit. Files that are being read stay readable. *out_more: there may be more to remove.
- * Call it from one thread; it may take long. */
+ * above the limit. Files that are being read stay readable. *out_more: there may be more to remove:
+ * call again, and the lists of files are not read again. Does nothing if nothing is kept. Call it
+ * from one thread; it may take long. */
 enum zt_status history_collect(struct history *history, unsigned most, bool *out_more,
                                struct zt_error *error);
 
 struct history_report {
-    uint64_t repositories;
+    uint64_t repositories; /* at the last collection; the next three: and what changed since */
     uint64_t commits;
     uint64_t kept_files;
     uint64_t kept_bytes;

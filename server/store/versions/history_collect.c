@@ -1,0 +1,370 @@
+/* Removes kept files that no kept commit names: all lists of files are read without a lock, then
+ * each file that none of them names is removed, unless it was kept or named since then. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hex.h"
+#include "base/memory.h"
+#include "store/store_path.h"
+#include "store/versions/history_collection.h"
+#include "store/versions/history_files.h"
+
+#define KEYS_MAX ((size_t)1 << 26)
+
+static enum zt_status fail_memory(struct zt_error *error)
+{
+    return zt_fail_memory(error, "a collection of kept files");
+}
+
+/* --- the repositories --- */
+
+static bool add_key(void *context, int folder, const char *name)
+{
+    struct collection *collection = context;
+
+    (void)folder;
+    if (!zt_hex_is_lower(zt_text_from(name), HISTORY_KEY_SIZE - 1))
+        return true;
+    if (zt_array_reserve(&collection->keys, &collection->key_capacity, collection->key_count + 1,
+                         sizeof(*collection->keys), KEYS_MAX) != ZT_OK) {
+        errno = ENOMEM;
+        return false;
+    }
+    strcpy(collection->keys[collection->key_count++], name);
+    return true;
+}
+
+enum zt_status collection_list(struct history *history, struct collection *collection,
+                               struct zt_error *error)
+{
+    collection->key_count = 0;
+    errno = 0;
+    if (history_folder_visit(history->repos, ".", add_key, collection))
+        return ZT_OK;
+    return errno == ENOMEM ? fail_memory(error)
+                           : store_fail_errno(error, errno, "cannot list the repositories");
+}
+
+/* Returns ZT_NOT_FOUND for a folder without a log, which a killed process has left. */
+enum zt_status collection_repo(struct history *history, const char *key,
+                               struct history_repo *out_repo, struct zt_error *error)
+{
+    char own[HISTORY_KEY_SIZE];
+    enum zt_status status = log_file_name(history, key, out_repo, error);
+
+    if (status == ZT_OK)
+        status = history_repo_key(out_repo, own, error);
+    if (status == ZT_OK && strcmp(own, key) != 0)
+        status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the log is of another folder");
+    return status;
+}
+
+/* --- what is named --- */
+
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, HISTORY_SHA1_BYTES);
+}
+
+/* Copies the different commits of a log, sorted. */
+static enum zt_status copy_ids(const struct log_state *state,
+                               uint8_t (**out_ids)[HISTORY_SHA1_BYTES], size_t *out_count)
+{
+    uint8_t(*ids)[HISTORY_SHA1_BYTES] = calloc(state->count + 1, sizeof(*ids));
+    size_t count = 0;
+
+    if (ids == NULL)
+        return ZT_NO_MEMORY;
+    for (size_t i = 0; i < state->count; i++)
+        memcpy(ids[i], state->entries[i].id, sizeof(ids[i]));
+    qsort(ids, state->count, sizeof(*ids), compare_ids);
+    for (size_t i = 0; i < state->count; i++)
+        if (count == 0 || memcmp(ids[count - 1], ids[i], sizeof(ids[i])) != 0)
+            memmove(ids[count++], ids[i], sizeof(ids[i]));
+    *out_ids = ids;
+    *out_count = count;
+    return ZT_OK;
+}
+
+static enum zt_status mark_file(void *context, const struct history_file *file)
+{
+    uint64_t *uses = sha_set_put(context, file->sha256);
+
+    if (uses == NULL)
+        return ZT_NO_MEMORY;
+    ++*uses;
+    return ZT_OK;
+}
+
+/* A list that is damaged or missing names nothing that anyone could find. If it cannot be read
+ * now, nothing is removed. */
+static enum zt_status mark_commits(struct history *history, struct collection *collection,
+                                   const char *key, const uint8_t (*ids)[HISTORY_SHA1_BYTES],
+                                   size_t count, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    for (size_t i = 0; status == ZT_OK && i < count; i++) {
+        char commit[HISTORY_COMMIT_SIZE];
+
+        zt_hex_write(commit, ids[i], sizeof(ids[i]));
+        status = history_tree_visit(history, key, commit, mark_file, &collection->uses, error);
+        if (status == ZT_CORRUPT || status == ZT_NOT_FOUND)
+            status = ZT_OK;
+    }
+    return status;
+}
+
+static enum zt_status mark_repo(struct history *history, struct collection *collection,
+                                const char *key, struct zt_error *error)
+{
+    struct history_repo repo;
+    uint8_t(*ids)[HISTORY_SHA1_BYTES];
+    struct log *log;
+    size_t count;
+    enum zt_status status = collection_repo(history, key, &repo, error);
+
+    if (status == ZT_OK)
+        status = log_begin(history, &repo, &log, error);
+    if (status != ZT_OK)
+        return status == ZT_NOT_FOUND ? ZT_OK : status;
+    status = copy_ids(&log->state, &ids, &count);
+    collection->commits += log->state.count;
+    collection->repositories += log->state.count > 0;
+    log_end(history, log);
+    if (status != ZT_OK)
+        return fail_memory(error);
+    status = mark_commits(history, collection, key, (const uint8_t(*)[HISTORY_SHA1_BYTES])ids,
+                          count, error);
+    free(ids);
+    return status;
+}
+
+static enum zt_status mark(struct history *history, struct collection *collection,
+                           struct zt_error *error)
+{
+    enum zt_status status = collection_list(history, collection, error);
+
+    sha_set_free(&collection->uses);
+    collection->commits = 0;
+    collection->repositories = 0;
+    for (size_t i = 0; status == ZT_OK && i < collection->key_count; i++)
+        status = mark_repo(history, collection, collection->keys[i], error);
+    return status;
+}
+
+/* --- what is kept --- */
+
+struct listing {
+    struct collection *collection;
+    uint8_t first; /* byte of the SHA-256s */
+};
+
+static bool list_object(void *context, int folder, const char *name)
+{
+    const struct listing *listing = context;
+    struct collection *collection = listing->collection;
+    uint8_t sha256[HISTORY_SHA256_BYTES] = {listing->first};
+    const uint64_t *uses;
+    struct stat info;
+
+    if (!zt_hex_read_lower(zt_text_from(name), sha256 + 1, sizeof(sha256) - 1) ||
+        fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
+        return true;
+    collection->files++;
+    collection->bytes += (uint64_t)info.st_size;
+    uses = sha_set_find(&collection->uses, sha256);
+    if (uses != NULL) {
+        uint64_t *size = sha_set_put(&collection->sizes, sha256);
+
+        if (size != NULL)
+            *size = (uint64_t)info.st_size;
+        errno = ENOMEM;
+        return size != NULL;
+    }
+    errno = ENOMEM;
+    if (zt_array_reserve(&collection->garbage, &collection->garbage_capacity,
+                         collection->garbage_count + 1, sizeof(*collection->garbage),
+                         SIZE_MAX) != ZT_OK)
+        return false;
+    memcpy(collection->garbage[collection->garbage_count].sha256, sha256, sizeof(sha256));
+    collection->garbage[collection->garbage_count++].size_bytes = (uint64_t)info.st_size;
+    collection->garbage_bytes += (uint64_t)info.st_size;
+    return true;
+}
+
+static enum zt_status list_objects(struct history *history, struct collection *collection,
+                                   struct zt_error *error)
+{
+    struct listing listing = {.collection = collection};
+    char name[3];
+
+    sha_set_free(&collection->sizes);
+    collection->files = collection->bytes = collection->garbage_bytes = 0;
+    collection->garbage_count = collection->next = 0;
+    for (unsigned i = 0; i < 256; i++) {
+        listing.first = (uint8_t)i;
+        snprintf(name, sizeof(name), "%02x", i);
+        errno = 0;
+        if (!history_folder_visit(history->objects, name, list_object, &listing))
+            return errno == ENOMEM ? fail_memory(error)
+                                   : store_fail_errno(error, errno, "cannot list the kept files");
+    }
+    return ZT_OK;
+}
+
+enum zt_status collection_look(struct history *history, struct collection *collection,
+                               struct zt_error *error)
+{
+    enum zt_status status;
+
+    history_begin_collecting(history);
+    atomic_store(&history->has_garbage, false);
+    status = mark(history, collection, error);
+    if (status == ZT_OK)
+        status = list_objects(history, collection, error);
+    if (status != ZT_OK) {
+        atomic_store(&history->has_garbage, true);
+        return status;
+    }
+    atomic_store(&history->figures[FIGURE_REPOSITORIES], (int64_t)collection->repositories);
+    atomic_store(&history->figures[FIGURE_COMMITS], (int64_t)collection->commits);
+    atomic_store(&history->figures[FIGURE_KEPT_FILES], (int64_t)collection->files);
+    atomic_store(&history->figures[FIGURE_KEPT_BYTES], (int64_t)collection->bytes);
+    return ZT_OK;
+}
+
+/* --- removing --- */
+
+/* The rename is quick, and happens while no one can keep or name the file. Freeing a large file's
+ * blocks may take long. */
+static bool remove_object(struct history *history, const struct garbage *garbage)
+{
+    char name[HISTORY_OBJECT_SIZE];
+    bool is_moved = false;
+
+    history_object_name(garbage->sha256, name);
+    pthread_mutex_lock(&history->changing);
+    if (history_is_protected(history, garbage->sha256))
+        atomic_store(&history->has_garbage, true);
+    else
+        is_moved = renameat(history->objects, name, history->removed, name + 3) == 0;
+    pthread_mutex_unlock(&history->changing);
+    if (!is_moved)
+        return false;
+    unlinkat(history->removed, name + 3, 0);
+    atomic_fetch_sub(&history->figures[FIGURE_KEPT_FILES], 1);
+    atomic_fetch_sub(&history->figures[FIGURE_KEPT_BYTES], (int64_t)garbage->size_bytes);
+    atomic_fetch_add(&history->figures[FIGURE_REMOVED_FILES], 1);
+    return true;
+}
+
+static void sweep(struct history *history, struct collection *collection, unsigned most)
+{
+    while (collection->next < collection->garbage_count && most > 0)
+        most -= remove_object(history, &collection->garbage[collection->next++]);
+}
+
+static void end(struct history *history)
+{
+    history_collection_free(history);
+    history_end_collecting(history);
+}
+
+void history_collection_free(struct history *history)
+{
+    struct collection *collection = history->collection;
+
+    if (collection == NULL)
+        return;
+    free(collection->keys);
+    free(collection->garbage);
+    sha_set_free(&collection->uses);
+    sha_set_free(&collection->sizes);
+    free(collection);
+    history->collection = NULL;
+}
+
+/* Leftovers of killed processes: lists of commits that are in no log. */
+static void sweep_trees(struct history *history, const struct collection *collection)
+{
+    for (size_t i = 0; i < collection->key_count; i++) {
+        struct history_repo repo;
+        struct log *log;
+
+        if (collection_repo(history, collection->keys[i], &repo, NULL) != ZT_OK)
+            continue;
+        history_lock(history, &repo);
+        if (log_pin(history, &repo, &log, NULL) == ZT_OK) {
+            history_trees_sweep(history, log);
+            log_unpin(history, log);
+        }
+        history_unlock(history, &repo);
+    }
+}
+
+/* Also if more is kept than the limit, unless that was so the last time. */
+static bool is_needed(struct history *history, const struct history_keep *keep)
+{
+    const int64_t bytes = atomic_load(&history->figures[FIGURE_KEPT_BYTES]);
+
+    return atomic_load(&history->has_garbage) ||
+           (keep->bytes > 0 && bytes > 0 && (uint64_t)bytes > keep->bytes &&
+            (uint64_t)bytes > history->looked_bytes);
+}
+
+/* Begins a collection if there may be something to remove. */
+static enum zt_status begin(struct history *history, const struct history_keep *keep,
+                            struct zt_error *error)
+{
+    struct collection *collection;
+    enum zt_status status;
+
+    collection = history->collection = calloc(1, sizeof(*collection));
+    if (collection == NULL)
+        return fail_memory(error);
+    status = collection_forget_old(history, collection, keep, error);
+    if (status == ZT_OK && is_needed(history, keep)) {
+        status = collection_look(history, collection, error);
+        if (status == ZT_OK)
+            status = collection_forget_bytes(history, collection, keep, error);
+        history->looked_bytes = collection->bytes - collection->garbage_bytes;
+    }
+    if (status == ZT_OK && !history->has_swept_trees) {
+        sweep_trees(history, collection);
+        history->has_swept_trees = true;
+    }
+    return status;
+}
+
+enum zt_status history_collect(struct history *history, unsigned most, bool *out_more,
+                               struct zt_error *error)
+{
+    struct history_keep keep = {.commits = 0};
+    enum zt_status status = ZT_OK;
+
+    if (!history_is_writing(history))
+        return history_refuse(error);
+    history->keep(history->context, &keep);
+    if (keep.commits == 0 && keep.age_s == 0 && keep.bytes == 0) {
+        *out_more = false;
+        return ZT_OK;
+    }
+    if (history->collection == NULL)
+        status = begin(history, &keep, error);
+    if (status == ZT_OK)
+        sweep(history, history->collection, most);
+    if (status == ZT_OK && history->collection->next < history->collection->garbage_count) {
+        *out_more = true;
+        return ZT_OK;
+    }
+    end(history);
+    if (status == ZT_OK)
+        *out_more = false;
+    return status;
+}

@@ -1,0 +1,281 @@
+/* Shared by the files of the history: its structures, logs in memory and on disk, and the files
+ * that must not be removed at the moment.
+ *
+ *   .ztserve/versions/repos/<SHA-256 of the repository>/log, trees/<commit>
+ *   .ztserve/versions/objects/ab/<62 digits>    kept files
+ *   .ztserve/versions/removed/                  kept files that are being removed
+ *
+ * Two locks. `lock` guards the logs in memory; no file is touched under it, so event loops may take
+ * it. `changing` guards the locks of repositories and the set of fresh files; kept files are
+ * renamed away under it. Neither is taken under the other. */
+#ifndef STORE_VERSIONS_HISTORY_INSIDE_H
+#define STORE_VERSIONS_HISTORY_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/recency.h"
+#include "base/record.h"
+#include "store/versions/history.h"
+
+struct memo;
+
+#define HISTORY_SHA1_BYTES   20
+#define HISTORY_SHA256_BYTES 32
+/* The name of a repository's folder, and NUL. */
+#define HISTORY_KEY_SIZE 65
+/* "ab/", 62 digits and NUL. */
+#define HISTORY_OBJECT_SIZE 66
+
+/* What clients can make grow: commits and references of a repository, the bytes of a log and of a
+ * tree. */
+#define HISTORY_COMMITS_MAX ((size_t)1000000)
+#define HISTORY_REFS_MAX    ((size_t)10000)
+#define HISTORY_FILE_BYTES  ((size_t)1 << 28)
+
+/* --- one log in memory --- */
+
+struct log_entry {
+    uint64_t number;
+    uint64_t parent; /* 0: none */
+    int64_t time_ms;
+    uint8_t id[HISTORY_SHA1_BYTES];
+    uint32_t text_bytes; /* with the four NULs */
+    char *texts;         /* branch, client, title, message, each with NUL; NULL: forgotten */
+};
+
+struct log_ref {
+    char *name; /* followed by NUL and the message */
+    const char *message;
+    bool is_tag;
+    uint64_t number; /* of an entry that the log has */
+};
+
+struct log_state {
+    struct log_entry *entries; /* by number */
+    size_t count;
+    size_t capacity;
+    struct log_ref *refs; /* by name, the branch first */
+    size_t ref_count;
+    size_t ref_capacity;
+    uint64_t last;       /* number of the last change */
+    uint64_t live_bytes; /* about the length of a rewritten log */
+};
+
+/* Applies one record without its hash, of the log's file or about to be written to it. Returns
+ * ZT_INVALID if it does not fit the state, or ZT_NO_MEMORY; the state may then have changed in
+ * part. */
+enum zt_status log_state_apply(struct log_state *state, struct record_reader *reader);
+void log_state_free(struct log_state *state);
+/* Return NULL if there is none. */
+const struct log_entry *log_state_entry(const struct log_state *state, uint64_t number);
+const struct log_entry *log_state_commit(const struct log_state *state,
+                                         const uint8_t id[HISTORY_SHA1_BYTES]); /* the youngest */
+const struct log_ref *log_state_ref(const struct log_state *state, struct zt_text name,
+                                    bool is_tag);
+
+/* The operations of a record. A record begins with the number of the change. */
+struct log_record {
+    struct record_writer writer;
+};
+
+void log_record_begin(struct log_record *record, uint64_t change);
+void log_record_entry(struct log_record *record, const struct history_commit *commit,
+                      uint64_t parent);
+void log_record_ref(struct log_record *record, const char *name, bool is_tag, uint64_t number,
+                    const char *message);
+void log_record_unref(struct log_record *record, const char *name, bool is_tag);
+/* Entries by number, none of which a branch or tag has. */
+void log_record_forget(struct log_record *record, const uint64_t *numbers, size_t count);
+void log_record_free(struct log_record *record);
+
+/* --- a log on disk --- */
+
+struct log_file {
+    char key[HISTORY_KEY_SIZE];
+    uint64_t length;
+    bool must_be_replaced; /* there is no file, its end is damaged, or writing to it failed */
+};
+
+/* Reads a log. A missing one is empty. Only what precedes the first damaged record is taken.
+ * Returns ZT_IO, also if the file is of another repository, or ZT_NO_MEMORY. */
+enum zt_status log_file_read(struct history *history, struct log_file *file,
+                             const struct history_repo *repo, struct log_state *out_state,
+                             struct zt_error *error);
+/* Reads which repository a folder of logs is for. */
+enum zt_status log_file_name(struct history *history, const char *key,
+                             struct history_repo *out_repo, struct zt_error *error);
+/* Makes a record durable, by appending it or by replacing the file. state: before the record. */
+enum zt_status log_file_add(struct history *history, struct log_file *file,
+                            const struct history_repo *repo, const struct log_state *state,
+                            const struct log_record *record, struct zt_error *error);
+/* Replaces the file by one with just this state. */
+enum zt_status log_file_replace(struct history *history, struct log_file *file,
+                                const struct history_repo *repo, const struct log_state *state,
+                                struct zt_error *error);
+/* Opens the folder of a repository; makes it durably if `make`. -1 with errno. */
+int history_repo_open(struct history *history, const char *key, bool make);
+enum zt_status history_repo_key(const struct history_repo *repo, char out_key[HISTORY_KEY_SIZE],
+                                struct zt_error *error);
+
+/* --- the logs in memory --- */
+
+struct log {
+    struct recency_link link; /* in `idle` or `held` */
+    struct log *next;         /* in its bucket */
+    struct history_repo repo;
+    unsigned users;
+    bool is_loading;
+    bool is_loaded;
+    size_t bytes; /* that count */
+    struct waiter *waiters;
+    struct log_file file;
+    struct log_state state;
+};
+
+#define HISTORY_BUCKETS 1024u
+/* Repositories that are changed at the same moment; more wait. */
+#define HISTORY_CHANGERS 256u
+
+struct changer {
+    bool is_used;
+    struct changer_key {
+        uint64_t words[2];
+        bool is_root_model;
+    } key;
+    uint64_t generation; /* when it began */
+};
+
+struct sha_set; /* history_shas.h */
+
+struct history {
+    int root;   /* borrowed */
+    int folder; /* the folder of versions; -1: there is none, and nothing is written */
+    int repos;
+    int objects;
+    int removed;
+    bool is_writable;
+    void (*keep)(void *context, struct history_keep *out_keep);
+    void *context;
+    struct memo *trees;
+
+    pthread_mutex_t lock;
+    pthread_cond_t loaded;
+    struct log *buckets[HISTORY_BUCKETS];
+    struct recency idle;
+    struct recency held; /* with users or waiters */
+    size_t log_bytes;
+
+    pthread_mutex_t changing;
+    pthread_cond_t changed;
+    struct changer changers[HISTORY_CHANGERS];
+    uint64_t generation;
+    struct sha_set *fresh; /* kept or named lately: the value is the generation */
+    size_t fresh_limit;    /* the count at which old ones are removed */
+    bool is_collecting;
+    uint64_t collection_generation; /* valid while collecting */
+
+    struct collection
+        *collection; /* in progress; this and the next two: of the collecting thread */
+    bool has_swept_trees;
+    uint64_t looked_bytes; /* that the last collection left */
+    atomic_bool has_garbage;
+    atomic_int_least64_t figures[5]; /* the members of struct history_report */
+};
+
+enum history_figure {
+    FIGURE_REPOSITORIES,
+    FIGURE_COMMITS,
+    FIGURE_KEPT_FILES,
+    FIGURE_KEPT_BYTES,
+    FIGURE_REMOVED_FILES
+};
+
+/* Returns a loaded log with `lock` held. Reads the file if necessary. */
+enum zt_status log_begin(struct history *history, const struct history_repo *repo,
+                         struct log **out_log, struct zt_error *error);
+/* Releases `lock`. */
+void log_end(struct history *history, struct log *log);
+/* The same without holding `lock`: for a caller that has locked the repository, and so is the only
+ * one that changes the log. */
+enum zt_status log_pin(struct history *history, const struct history_repo *repo,
+                       struct log **out_log, struct zt_error *error);
+void log_unpin(struct history *history, struct log *log);
+/* Writes a record of a pinned log, applies it and wakes the waiters. Nothing changes on failure,
+ * except that the log may have to be read again. */
+enum zt_status log_change(struct history *history, struct log *log, struct log_record *record,
+                          struct zt_error *error);
+/* Replaces a pinned log by one without entries. */
+enum zt_status log_clear(struct history *history, struct log *log, struct zt_error *error);
+void logs_free(struct history *history);
+void log_entry_read(const struct log_entry *entry, struct history_commit *out_commit);
+
+/* --- trees --- */
+
+/* Writes the file of a tree durably. */
+enum zt_status history_tree_write(struct history *history, const char *key, const char *commit,
+                                  const struct history_file *files, size_t count,
+                                  struct zt_error *error);
+/* Calls visit for each file of a tree on disk. Returns ZT_NOT_FOUND, ZT_IO, ZT_CORRUPT,
+ * ZT_NO_MEMORY, or what visit returned if that was not ZT_OK. */
+enum zt_status history_tree_visit(struct history *history, const char *key, const char *commit,
+                                  enum zt_status (*visit)(void *context,
+                                                          const struct history_file *file),
+                                  void *context, struct zt_error *error);
+/* Removes the trees that the log does not name. The repository must be locked. */
+void history_trees_sweep(struct history *history, const struct log *log);
+void history_tree_remove(struct history *history, const char *key, const char *commit);
+struct memo *history_trees_new(void);
+
+/* Returns ZT_ARGUMENT unless the files are sorted and have usable paths. */
+enum zt_status history_files_check(const struct history_file *files, size_t count,
+                                   struct zt_error *error);
+
+/* --- changes --- */
+
+/* What a record does apart from forgetting. */
+struct planned {
+    const char *ref; /* the branch or tag that is made, moved or deleted; NULL: none */
+    bool is_tag;
+    uint64_t number; /* the entry that it will have; 0: it is deleted */
+    size_t added;    /* entries */
+};
+
+struct numbers {
+    uint64_t *numbers;
+    size_t count;
+    size_t capacity;
+};
+
+/* Finds the sorted numbers of the entries that branches and tags have after a change. planned may
+ * be NULL. */
+enum zt_status history_targets(const struct log_state *state, const struct planned *planned,
+                               struct numbers *out_targets, struct zt_error *error);
+bool numbers_have(const struct numbers *numbers, uint64_t number);
+enum zt_status numbers_add(struct numbers *numbers, uint64_t number);
+/* Forgets entries of a locked repository, none of which a branch or tag has, and removes their
+ * trees. */
+enum zt_status history_forget(struct history *history, struct log *log,
+                              const struct numbers *forgotten, struct zt_error *error);
+
+/* --- kept files --- */
+
+void history_object_name(const uint8_t sha256[HISTORY_SHA256_BYTES],
+                         char out_name[HISTORY_OBJECT_SIZE]);
+/* Protects a file from collections while a repository is locked that is locked now, and until a
+ * collection that is in progress ends. Returns false without memory. */
+bool history_protect(struct history *history, const uint8_t sha256[HISTORY_SHA256_BYTES]);
+/* Under `changing`. */
+bool history_is_protected(struct history *history, const uint8_t sha256[HISTORY_SHA256_BYTES]);
+void history_begin_collecting(struct history *history);
+void history_end_collecting(struct history *history);
+
+enum zt_status history_refuse(struct zt_error *error);
+static inline bool history_is_writing(const struct history *history)
+{
+    return history->folder >= 0 && history->is_writable;
+}
+
+void history_collection_free(struct history *history);
+
+#endif

@@ -1,0 +1,331 @@
+/* The file of a log: a header with the repository, and records, each with its length before and a
+ * hash behind. It is replaced by a new one when most of it is about what is forgotten. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hex.h"
+#include "disk/disk_file.h"
+#include "disk/whole_file.h"
+#include "store/store_path.h"
+#include "store/versions/history_files.h"
+#include "store/versions/history_inside.h"
+
+#define MAGIC       "zthist1\n"
+#define MAGIC_BYTES 8u
+#define LOG_NAME    "log"
+#define TREES       "trees"
+/* So much of a log may be dead in addition to what is as long as the rest. */
+#define DEAD_BYTES   ((uint64_t)64 << 10)
+#define LENGTH_BYTES 4u
+
+/* --- folders --- */
+
+int history_repo_open(struct history *history, const char *key, bool make)
+{
+    int folder;
+
+    if (make && !history_folder_make(history->repos, key))
+        return -1;
+    folder = openat(history->repos, key, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (folder >= 0 && make && !history_folder_make(folder, TREES)) {
+        const int os_error = errno;
+
+        close(folder);
+        errno = os_error;
+        return -1;
+    }
+    return folder;
+}
+
+/* --- reading --- */
+
+static bool read_header(struct record_reader *reader, const uint8_t *start,
+                        struct history_repo *out_repo, uint64_t *out_last)
+{
+    const uint8_t *magic = record_read_bytes(reader, MAGIC_BYTES);
+    const uint64_t kind = record_read_uint(reader, 1);
+    const uint64_t length = record_read_uint(reader, 4);
+    const uint8_t *name =
+        length <= MODEL_NAME_MAX ? record_read_bytes(reader, (size_t)length) : NULL;
+
+    *out_last = record_read_uint(reader, 8);
+    if (name == NULL || !record_read_hash(reader, start) ||
+        memcmp(magic, MAGIC, MAGIC_BYTES) != 0 || kind > 1 ||
+        memchr(name, 0, (size_t)length) != NULL)
+        return false;
+    *out_repo = (struct history_repo){.is_root_model = kind == 1};
+    memcpy(out_repo->name, name, (size_t)length);
+    return true;
+}
+
+/* Returns ZT_INVALID at a damaged record, or ZT_NO_MEMORY. */
+static enum zt_status read_record(struct record_reader *reader, struct log_state *state)
+{
+    const uint8_t *start = reader->at;
+    const uint64_t length = record_read_uint(reader, LENGTH_BYTES);
+    struct record_reader inside = {.left = (size_t)length};
+
+    inside.at = record_read_bytes(reader, (size_t)length);
+    if (!record_read_hash(reader, start))
+        return ZT_INVALID;
+    return log_state_apply(state, &inside);
+}
+
+static enum zt_status fail_damaged(struct zt_error *error)
+{
+    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                   "the log of a repository's commits is damaged");
+}
+
+static enum zt_status read_log(const uint8_t *bytes, size_t length, const struct history_repo *repo,
+                               struct log_file *file, struct log_state *out_state,
+                               struct zt_error *error)
+{
+    struct record_reader reader = {.at = bytes, .left = length};
+    struct log_state state = {.count = 0};
+    struct history_repo named;
+    enum zt_status status = ZT_OK;
+
+    if (!read_header(&reader, bytes, &named, &state.last) ||
+        named.is_root_model != repo->is_root_model || strcmp(named.name, repo->name) != 0)
+        return fail_damaged(error);
+    while (status == ZT_OK && reader.left > 0) {
+        file->length = (uint64_t)(reader.at - bytes);
+        status = read_record(&reader, &state);
+    }
+    if (status == ZT_NO_MEMORY) {
+        log_state_free(&state);
+        return zt_fail_memory(error, "the commits of a repository");
+    }
+    file->must_be_replaced = status != ZT_OK;
+    if (status == ZT_OK)
+        file->length = length;
+    *out_state = state;
+    return ZT_OK;
+}
+
+enum zt_status log_file_read(struct history *history, struct log_file *file,
+                             const struct history_repo *repo, struct log_state *out_state,
+                             struct zt_error *error)
+{
+    enum zt_status status = history_repo_key(repo, file->key, error);
+    uint8_t *bytes = NULL;
+    size_t length = 0;
+    int folder;
+
+    if (status != ZT_OK)
+        return status;
+    *out_state = (struct log_state){.count = 0};
+    file->length = 0;
+    file->must_be_replaced = true;
+    folder = history->folder >= 0 ? history_repo_open(history, file->key, false) : -1;
+    if (folder >= 0) {
+        bytes = whole_file_read(folder, LOG_NAME, HISTORY_FILE_BYTES, &length);
+        history_close_folder(folder);
+    } else if (history->folder < 0)
+        return ZT_OK;
+    if (bytes == NULL && errno == ENOENT)
+        return ZT_OK;
+    if (bytes == NULL)
+        return errno == ENOMEM ? zt_fail_memory(error, "the commits of a repository")
+                               : store_fail_errno(error, errno, "cannot read a log of commits");
+    status = read_log(bytes, length, repo, file, out_state, error);
+    free(bytes);
+    return status;
+}
+
+enum zt_status log_file_name(struct history *history, const char *key,
+                             struct history_repo *out_repo, struct zt_error *error)
+{
+    const int folder = history_repo_open(history, key, false);
+    int descriptor = -1;
+    uint8_t bytes[MAGIC_BYTES + 1 + 4 + MODEL_NAME_MAX + 8 + RECORD_HASH_BYTES];
+    struct record_reader reader = {.at = bytes};
+    uint64_t last;
+    ssize_t got = -1;
+
+    if (folder >= 0) {
+        descriptor = openat(folder, LOG_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        history_close_folder(folder);
+    }
+    if (descriptor >= 0) {
+        got = pread(descriptor, bytes, sizeof(bytes), 0);
+        history_close_folder(descriptor);
+    }
+    if (got < 0)
+        return errno == ENOENT ? zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no log")
+                               : store_fail_errno(error, errno, "cannot read a log of commits");
+    reader.left = (size_t)got;
+    return read_header(&reader, bytes, out_repo, &last) ? ZT_OK : fail_damaged(error);
+}
+
+/* --- writing --- */
+
+static void write_header(struct record_writer *writer, const struct history_repo *repo,
+                         uint64_t last)
+{
+    const size_t from = writer->length;
+
+    record_write_bytes(writer, MAGIC, MAGIC_BYTES);
+    record_write_uint(writer, repo->is_root_model, 1);
+    record_write_text(writer, repo->name);
+    record_write_uint(writer, last, 8);
+    record_write_hash(writer, from);
+}
+
+static void write_record(struct record_writer *writer, const struct log_record *record)
+{
+    const size_t from = writer->length;
+
+    if (record->writer.failed) {
+        writer->failed = true;
+        return;
+    }
+    record_write_uint(writer, record->writer.length, LENGTH_BYTES);
+    record_write_bytes(writer, record->writer.bytes, record->writer.length);
+    record_write_hash(writer, from);
+}
+
+static void copy_text(char *to, size_t size, const char **texts)
+{
+    snprintf(to, size, "%s", *texts);
+    *texts += strlen(*texts) + 1;
+}
+
+void log_entry_read(const struct log_entry *entry, struct history_commit *out_commit)
+{
+    const char *texts = entry->texts;
+
+    *out_commit = (struct history_commit){.number = entry->number, .time_ms = entry->time_ms};
+    zt_hex_write(out_commit->id, entry->id, sizeof(entry->id));
+    copy_text(out_commit->branch, sizeof(out_commit->branch), &texts);
+    copy_text(out_commit->client, sizeof(out_commit->client), &texts);
+    copy_text(out_commit->title, sizeof(out_commit->title), &texts);
+    copy_text(out_commit->message, sizeof(out_commit->message), &texts);
+}
+
+/* Each entry and reference is a record, so that damage costs as little as possible. */
+static void write_state(struct record_writer *writer, const struct log_state *state)
+{
+    struct history_commit commit;
+    struct log_record record;
+
+    for (size_t i = 0; i < state->count; i++) {
+        log_entry_read(&state->entries[i], &commit);
+        log_record_begin(&record, state->last);
+        log_record_entry(&record, &commit, state->entries[i].parent);
+        write_record(writer, &record);
+        log_record_free(&record);
+    }
+    for (size_t i = 0; i < state->ref_count; i++) {
+        const struct log_ref *ref = &state->refs[i];
+
+        log_record_begin(&record, state->last);
+        log_record_ref(&record, ref->name, ref->is_tag, ref->number, ref->message);
+        write_record(writer, &record);
+        log_record_free(&record);
+    }
+}
+
+static enum zt_status fail_write(struct zt_error *error)
+{
+    return store_fail_errno(error, errno, "cannot write a log of commits");
+}
+
+/* record may be NULL. */
+static enum zt_status replace(struct history *history, struct log_file *file,
+                              const struct history_repo *repo, const struct log_state *state,
+                              const struct log_record *record, struct zt_error *error)
+{
+    struct record_writer image = {.limit_bytes = HISTORY_FILE_BYTES};
+    enum zt_status status = ZT_OK;
+    int folder;
+
+    write_header(&image, repo, state->last);
+    write_state(&image, state);
+    if (record != NULL)
+        write_record(&image, record);
+    if (image.failed)
+        status = state->live_bytes > HISTORY_FILE_BYTES / 2
+                     ? zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
+                               "the log of the repository's commits is too long")
+                     : zt_fail_memory(error, "the commits of a repository");
+    if (status == ZT_OK) {
+        folder = history_repo_open(history, file->key, true);
+        if (folder < 0 || !history_file_replace(folder, LOG_NAME, image.bytes, image.length))
+            status = fail_write(error);
+        if (folder >= 0)
+            close(folder);
+        file->must_be_replaced = file->must_be_replaced || status != ZT_OK;
+    }
+    if (status == ZT_OK) {
+        file->length = image.length;
+        file->must_be_replaced = false;
+    }
+    record_writer_free(&image);
+    return status;
+}
+
+enum zt_status log_file_replace(struct history *history, struct log_file *file,
+                                const struct history_repo *repo, const struct log_state *state,
+                                struct zt_error *error)
+{
+    return replace(history, file, repo, state, NULL, error);
+}
+
+/* Returns false with errno; the file is then as before, unless that fails too. */
+static bool append(int descriptor, uint64_t length, const struct record_writer *bytes)
+{
+    struct stat info;
+    int os_error;
+
+    if (fstat(descriptor, &info) != 0)
+        return false;
+    if ((uint64_t)info.st_size != length) {
+        errno = EIO;
+        return false;
+    }
+    if (disk_write(descriptor, bytes->bytes, bytes->length, length) &&
+        history_sync(descriptor, fdatasync))
+        return true;
+    os_error = errno;
+    if (ftruncate(descriptor, (off_t)length) == 0)
+        (void)history_sync(descriptor, fdatasync);
+    errno = os_error;
+    return false;
+}
+
+enum zt_status log_file_add(struct history *history, struct log_file *file,
+                            const struct history_repo *repo, const struct log_state *state,
+                            const struct log_record *record, struct zt_error *error)
+{
+    struct record_writer bytes = {.limit_bytes = HISTORY_FILE_BYTES};
+    enum zt_status status = ZT_OK;
+    int descriptor = -1;
+    int folder;
+
+    if (file->must_be_replaced || file->length > 2 * state->live_bytes + DEAD_BYTES ||
+        file->length + record->writer.length > HISTORY_FILE_BYTES - DEAD_BYTES)
+        return replace(history, file, repo, state, record, error);
+    write_record(&bytes, record);
+    if (bytes.failed)
+        return zt_fail_memory(error, "the commits of a repository");
+    folder = history_repo_open(history, file->key, false);
+    if (folder >= 0) {
+        descriptor = openat(folder, LOG_NAME, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        history_close_folder(folder);
+    }
+    if (descriptor < 0 || !append(descriptor, file->length, &bytes)) {
+        status = fail_write(error);
+        file->must_be_replaced = true;
+    } else
+        file->length += bytes.length;
+    if (descriptor >= 0)
+        close(descriptor);
+    record_writer_free(&bytes);
+    return status;
+}

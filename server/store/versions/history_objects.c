@@ -1,0 +1,397 @@
+/* Kept files: they get another name, and are never copied. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hex.h"
+#include "store/store_local.h"
+#include "store/versions/history_files.h"
+#include "store/versions/history_inside.h"
+#include "store/versions/history_shas.h"
+
+/* Names are random: this many collisions in a row are not a coincidence. */
+#define NAME_TRIES_MAX 16
+#define OBJECT_MODE    0644
+/* More fresh files than this are looked through between collections. */
+#define FRESH_COUNT 65536u
+
+/* --- files that stay --- */
+
+/* The generation from which on fresh files stay. */
+static uint64_t least_generation(const struct history *history)
+{
+    uint64_t least = history->generation + 1;
+
+    if (history->is_collecting && history->collection_generation < least)
+        least = history->collection_generation;
+    for (unsigned i = 0; i < HISTORY_CHANGERS; i++)
+        if (history->changers[i].is_used && history->changers[i].generation < least)
+            least = history->changers[i].generation;
+    return least;
+}
+
+bool history_protect(struct history *history, const uint8_t sha256[HISTORY_SHA256_BYTES])
+{
+    uint64_t *generation;
+
+    pthread_mutex_lock(&history->changing);
+    if (history->fresh->count >= history->fresh_limit) {
+        sha_set_keep_from(history->fresh, least_generation(history));
+        history->fresh_limit = 2 * history->fresh->count + FRESH_COUNT;
+    }
+    generation = sha_set_put(history->fresh, sha256);
+    if (generation != NULL)
+        *generation = history->generation;
+    pthread_mutex_unlock(&history->changing);
+    return generation != NULL;
+}
+
+bool history_is_protected(struct history *history, const uint8_t sha256[HISTORY_SHA256_BYTES])
+{
+    const uint64_t *generation = sha_set_find(history->fresh, sha256);
+
+    return generation != NULL && *generation >= least_generation(history);
+}
+
+/* A change that is in progress now may have looked at its files before. */
+void history_begin_collecting(struct history *history)
+{
+    pthread_mutex_lock(&history->changing);
+    history->is_collecting = false;
+    history->generation++;
+    history->collection_generation = least_generation(history);
+    history->is_collecting = true;
+    pthread_mutex_unlock(&history->changing);
+}
+
+void history_end_collecting(struct history *history)
+{
+    pthread_mutex_lock(&history->changing);
+    history->is_collecting = false;
+    history->generation++;
+    sha_set_keep_from(history->fresh, least_generation(history));
+    pthread_mutex_unlock(&history->changing);
+}
+
+/* --- names --- */
+
+void history_object_name(const uint8_t sha256[HISTORY_SHA256_BYTES],
+                         char out_name[HISTORY_OBJECT_SIZE])
+{
+    char *at = zt_hex_write(out_name, sha256, 1);
+
+    *at++ = '/';
+    zt_hex_write(at, sha256 + 1, HISTORY_SHA256_BYTES - 1);
+}
+
+static bool find_object(const struct history *history, const char *name, struct stat *out_info)
+{
+    if (fstatat(history->objects, name, out_info, AT_SYMLINK_NOFOLLOW) != 0)
+        return false;
+    if (S_ISREG(out_info->st_mode))
+        return true;
+    errno = ENOENT;
+    return false;
+}
+
+/* The time of the last change is that of the file's last name, so it says nothing about bytes. */
+static struct file_identity identity_of(const struct stat *info)
+{
+    struct file_identity identity = store_identity_from(info);
+
+    identity.changed_ns = identity.modified_ns;
+    return identity;
+}
+
+static enum zt_status fail_keep(struct zt_error *error)
+{
+    return store_fail_errno(error, errno, "cannot keep a file");
+}
+
+/* Makes the name of a kept file durable. Also for one that was there: another thread may have given
+ * it its name a moment ago. */
+static enum zt_status sync_object(const struct history *history, const char *name,
+                                  struct zt_error *error)
+{
+    char base[3] = {name[0], name[1]};
+    const int folder =
+        openat(history->objects, base, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    bool is_synced;
+
+    if (folder < 0)
+        return fail_keep(error);
+    is_synced = history_sync(folder, fsync);
+    history_close_folder(folder);
+    return is_synced ? ZT_OK : fail_keep(error);
+}
+
+static void count_kept(struct history *history, uint64_t bytes)
+{
+    atomic_fetch_add(&history->figures[FIGURE_KEPT_FILES], 1);
+    atomic_fetch_add(&history->figures[FIGURE_KEPT_BYTES], (int64_t)bytes);
+}
+
+/* Moves away what has the name of a kept file and cannot be it. */
+static bool remove_wrong(const struct history *history, const char *name)
+{
+    return renameat(history->objects, name, history->removed, name + 3) == 0 &&
+           unlinkat(history->removed, name + 3, 0) == 0;
+}
+
+/* Returns true if there is such a file of the right size. One of another size is removed. */
+static bool is_kept(const struct history *history, const char *name, uint64_t size_bytes)
+{
+    struct stat info;
+
+    if (!find_object(history, name, &info))
+        return false;
+    if ((uint64_t)info.st_size == size_bytes)
+        return true;
+    (void)remove_wrong(history, name);
+    return false;
+}
+
+/* --- keeping --- */
+
+/* Gives an open file a name. Returns false with errno. */
+static bool link_open(int descriptor, int folder, const char *name)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
+    if (linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) == 0)
+        return true;
+    return errno == ENOENT && linkat(descriptor, "", folder, name, AT_EMPTY_PATH) == 0;
+}
+
+/* The kernel (fs.protected_hardlinks) or the file system refuses a link. */
+static bool is_refusal(int os_error)
+{
+    return os_error == EPERM || os_error == EACCES || os_error == EMLINK ||
+           os_error == EOPNOTSUPP || os_error == ENOSYS || os_error == EXDEV;
+}
+
+static int open_again(int place)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Makes a second file with the same blocks, where the file system can. */
+static bool clone_file(const struct history *history, int place, const struct stat *info,
+                  const char *name)
+{
+    const struct timespec times[2] = {info->st_atim, info->st_mtim};
+    const int from = open_again(place);
+    int to;
+    bool is_made = false;
+
+    if (from < 0)
+        return false;
+    to = openat(history->objects, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, OBJECT_MODE);
+    if (to >= 0) {
+        is_made = ioctl(to, FICLONE, from) == 0 && futimens(to, times) == 0 &&
+                  history_sync(to, fsync) && link_open(to, history->objects, name);
+        history_close_folder(to);
+    }
+    history_close_folder(from);
+    return is_made;
+}
+
+static enum zt_status link_place(struct history *history, int place, const struct stat *info,
+                                 const char *name, struct zt_error *error)
+{
+    int refusal;
+
+    if (link_open(place, history->objects, name)) {
+        count_kept(history, (uint64_t)info->st_size);
+        return ZT_OK;
+    }
+    if (errno == EEXIST)
+        return ZT_OK;
+    refusal = errno;
+    if (!is_refusal(refusal))
+        return fail_keep(error);
+    if (clone_file(history, place, info, name)) {
+        count_kept(history, (uint64_t)info->st_size);
+        return ZT_OK;
+    }
+    if (errno == EEXIST)
+        return ZT_OK;
+    return zt_fail(
+        error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+        "the earlier version cannot be kept, because the system does not let this server "
+        "link to the file (%s)",
+        strerrordesc_np(refusal));
+}
+
+enum zt_status history_keep_file(struct history *history, int folder, const char *name,
+                                 const struct file_identity *identity, const uint8_t sha256[32],
+                                 struct zt_error *error)
+{
+    char object[HISTORY_OBJECT_SIZE];
+    struct file_identity found;
+    struct stat info;
+    enum zt_status status = ZT_OK;
+    int place;
+
+    if (!history_is_writing(history))
+        return history_refuse(error);
+    if (!history_protect(history, sha256))
+        return zt_fail_memory(error, "a kept file");
+    history_object_name(sha256, object);
+    if (is_kept(history, object, identity->size_bytes))
+        return sync_object(history, object, error);
+    place = openat(folder, name, O_PATH | O_CLOEXEC);
+    if (place < 0 && errno != ENOENT)
+        return fail_keep(error);
+    if (place >= 0 && fstat(place, &info) == 0) {
+        found = store_identity_from(&info);
+        if (S_ISREG(info.st_mode) && store_identity_equal(&found, identity))
+            status = link_place(history, place, &info, object, error);
+        else
+            status = ZT_STALE;
+        close(place);
+    } else
+        status = ZT_STALE;
+    if (status == ZT_STALE)
+        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
+                       "the file has changed since its SHA-256 was computed");
+    return status == ZT_OK ? sync_object(history, object, error) : status;
+}
+
+/* Returns false with errno. */
+static bool name_staged(const struct history *history, const struct staged_file *file,
+                        const char *name)
+{
+    return file->hidden[0] != '\0'
+               ? renameat(staged_folder(file), file->hidden, history->objects, name) == 0
+               : link_open(file->descriptor, history->objects, name);
+}
+
+enum zt_status history_keep_staged(struct history *history, struct staged_file *file,
+                                   const uint8_t sha256[32], struct zt_error *error)
+{
+    const uint64_t length = staged_file_length(file);
+    char object[HISTORY_OBJECT_SIZE];
+    enum zt_status status;
+
+    if (!history_is_writing(history))
+        return history_refuse(error);
+    if (!history_protect(history, sha256))
+        return zt_fail_memory(error, "a kept file");
+    atomic_store(&history->has_garbage, true);
+    history_object_name(sha256, object);
+    if (is_kept(history, object, length)) {
+        status = sync_object(history, object, error);
+        if (status == ZT_OK)
+            staged_file_remove(file);
+        return status;
+    }
+    if (name_staged(history, file, object)) {
+        file->hidden[0] = '\0';
+        count_kept(history, length);
+    } else if (errno != EEXIST)
+        return fail_keep(error);
+    status = sync_object(history, object, error);
+    if (status == ZT_OK)
+        staged_file_close(file);
+    return status;
+}
+
+/* --- reading --- */
+
+static enum zt_status fail_missing(struct zt_error *error)
+{
+    return errno == ENOENT
+               ? zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the file is not kept")
+               : store_fail_errno(error, errno, "cannot read a kept file");
+}
+
+enum zt_status history_stat_kept(struct history *history, const uint8_t sha256[32],
+                                 struct file_identity *out_identity, struct zt_error *error)
+{
+    char name[HISTORY_OBJECT_SIZE];
+    struct stat info;
+
+    errno = ENOENT;
+    history_object_name(sha256, name);
+    if (history->folder < 0 || !find_object(history, name, &info))
+        return fail_missing(error);
+    *out_identity = identity_of(&info);
+    return ZT_OK;
+}
+
+enum zt_status history_open_kept(struct history *history, const uint8_t sha256[32],
+                                 int *out_descriptor, struct file_identity *out_identity,
+                                 struct zt_error *error)
+{
+    char name[HISTORY_OBJECT_SIZE];
+    struct stat info;
+    int descriptor = -1;
+
+    errno = ENOENT;
+    history_object_name(sha256, name);
+    if (history->folder >= 0)
+        descriptor = openat(history->objects, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0)
+        return fail_missing(error);
+    if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+        close(descriptor);
+        errno = ENOENT;
+        return fail_missing(error);
+    }
+    *out_descriptor = descriptor;
+    *out_identity = identity_of(&info);
+    return ZT_OK;
+}
+
+/* --- going back --- */
+
+/* Gives a kept file a hidden name in the root. Returns false with errno. */
+static bool hide(const struct history *history, const char *object,
+                 char out_name[STAGING_HIDDEN_NAME_SIZE])
+{
+    for (int i = 0; i < NAME_TRIES_MAX; i++) {
+        store_hidden_name(STAGING_PUBLISH_PREFIX, out_name);
+        if (linkat(history->objects, object, history->root, out_name, 0) == 0)
+            return true;
+        if (errno != EEXIST)
+            break;
+    }
+    return false;
+}
+
+enum zt_status history_restore(struct history *history, const uint8_t sha256[32], int folder,
+                               const char *name, struct zt_error *error)
+{
+    char hidden[STAGING_HIDDEN_NAME_SIZE];
+    char object[HISTORY_OBJECT_SIZE];
+    struct stat info;
+    bool is_named;
+    int os_error;
+
+    if (!history_is_writing(history))
+        return history_refuse(error);
+    history_object_name(sha256, object);
+    if (!find_object(history, object, &info))
+        return fail_missing(error);
+    if (!hide(history, object, hidden))
+        return store_fail_errno(error, errno, "cannot restore a kept file");
+    is_named = renameat(history->root, hidden, folder, name) == 0;
+    os_error = errno;
+    /* If the name has this file already, renaming does nothing. */
+    unlinkat(history->root, hidden, 0);
+    errno = os_error;
+    if (is_named && history_sync(folder, fsync))
+        return ZT_OK;
+    return store_fail_errno(error, errno, "cannot restore a kept file");
+}

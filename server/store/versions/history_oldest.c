@@ -1,0 +1,262 @@
+/* Forgets commits because of their age, or because of the bytes that they keep. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/hex.h"
+#include "base/memory.h"
+#include "store/versions/history_collection.h"
+
+static enum zt_status fail_memory(struct zt_error *error)
+{
+    return zt_fail_memory(error, "a collection of kept files");
+}
+
+/* Of one repository: forgets those of the entries that it still has and that no branch or tag has
+ * now. numbers NULL: all that are older than before_ms. */
+static enum zt_status forget(struct history *history, const struct history_repo *repo,
+                             const struct numbers *wanted, int64_t before_ms,
+                             struct zt_error *error)
+{
+    struct numbers forgotten = {.count = 0};
+    struct numbers targets = {.count = 0};
+    struct log *log;
+    enum zt_status status;
+
+    history_lock(history, repo);
+    status = log_pin(history, repo, &log, error);
+    if (status == ZT_OK) {
+        status = history_targets(&log->state, NULL, &targets, error);
+        for (size_t i = 0; status == ZT_OK && i < log->state.count; i++) {
+            const struct log_entry *entry = &log->state.entries[i];
+
+            if ((wanted != NULL ? numbers_have(wanted, entry->number)
+                                : entry->time_ms < before_ms) &&
+                !numbers_have(&targets, entry->number) &&
+                numbers_add(&forgotten, entry->number) != ZT_OK)
+                status = fail_memory(error);
+        }
+        if (status == ZT_OK)
+            status = history_forget(history, log, &forgotten, error);
+        free(targets.numbers);
+        free(forgotten.numbers);
+        log_unpin(history, log);
+    }
+    history_unlock(history, repo);
+    return status;
+}
+
+/* --- by age --- */
+
+static bool has_older(const struct log_state *state, int64_t before_ms)
+{
+    for (size_t i = 0; i < state->count; i++)
+        if (state->entries[i].time_ms < before_ms)
+            return true;
+    return false;
+}
+
+enum zt_status collection_forget_old(struct history *history, struct collection *collection,
+                                     const struct history_keep *keep, struct zt_error *error)
+{
+    const int64_t now_ms = clock_wall_ns() / CLOCK_NS_PER_MS;
+    enum zt_status status;
+    int64_t before_ms;
+
+    if (keep->age_s == 0 || keep->age_s > (uint64_t)now_ms / 1000)
+        return ZT_OK;
+    before_ms = now_ms - (int64_t)keep->age_s * 1000;
+    status = collection_list(history, collection, error);
+    for (size_t i = 0; status == ZT_OK && i < collection->key_count; i++) {
+        struct history_repo repo;
+        struct log *log;
+        bool is_due;
+
+        status = collection_repo(history, collection->keys[i], &repo, error);
+        if (status == ZT_OK)
+            status = log_begin(history, &repo, &log, error);
+        if (status == ZT_NOT_FOUND)
+            status = ZT_OK;
+        else if (status == ZT_OK) {
+            is_due = has_older(&log->state, before_ms);
+            log_end(history, log);
+            if (is_due)
+                status = forget(history, &repo, NULL, before_ms, error);
+        }
+    }
+    return status;
+}
+
+/* --- by bytes --- */
+
+struct candidate {
+    int64_t time_ms;
+    uint64_t number;
+    size_t key; /* of its repository in the collection */
+    uint8_t id[HISTORY_SHA1_BYTES];
+};
+
+struct candidates {
+    struct candidate *items;
+    size_t count;
+    size_t capacity;
+};
+
+static int compare_ages(const void *a, const void *b)
+{
+    const struct candidate *first = a;
+    const struct candidate *second = b;
+
+    if (first->time_ms != second->time_ms)
+        return first->time_ms < second->time_ms ? -1 : 1;
+    if (first->key != second->key)
+        return first->key < second->key ? -1 : 1;
+    return (first->number > second->number) - (first->number < second->number);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct candidate *first = a;
+    const struct candidate *second = b;
+
+    if (first->key != second->key)
+        return first->key < second->key ? -1 : 1;
+    return (first->number > second->number) - (first->number < second->number);
+}
+
+static enum zt_status add_entries(const struct log_state *state, size_t key,
+                                  struct candidates *candidates, struct zt_error *error)
+{
+    struct numbers targets;
+    enum zt_status status = history_targets(state, NULL, &targets, error);
+
+    if (status != ZT_OK)
+        return status;
+    for (size_t i = 0; status == ZT_OK && i < state->count; i++) {
+        const struct log_entry *entry = &state->entries[i];
+        struct candidate candidate = {
+            .time_ms = entry->time_ms, .number = entry->number, .key = key};
+
+        if (numbers_have(&targets, entry->number))
+            continue;
+        memcpy(candidate.id, entry->id, sizeof(candidate.id));
+        if (zt_array_reserve(&candidates->items, &candidates->capacity, candidates->count + 1,
+                             sizeof(*candidates->items), SIZE_MAX) == ZT_OK)
+            candidates->items[candidates->count++] = candidate;
+        else
+            status = fail_memory(error);
+    }
+    free(targets.numbers);
+    return status;
+}
+
+static enum zt_status find_candidates(struct history *history, const struct collection *collection,
+                                      struct candidates *candidates, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    for (size_t i = 0; status == ZT_OK && i < collection->key_count; i++) {
+        struct history_repo repo;
+        struct log *log;
+
+        status = collection_repo(history, collection->keys[i], &repo, error);
+        if (status == ZT_OK)
+            status = log_begin(history, &repo, &log, error);
+        if (status == ZT_OK) {
+            status = add_entries(&log->state, i, candidates, error);
+            log_end(history, log);
+        } else if (status == ZT_NOT_FOUND)
+            status = ZT_OK;
+    }
+    if (status == ZT_OK && candidates->count > 0)
+        qsort(candidates->items, candidates->count, sizeof(*candidates->items), compare_ages);
+    return status;
+}
+
+struct freeing {
+    struct collection *collection;
+    uint64_t bytes; /* of the kept files that are still named */
+};
+
+static enum zt_status free_file(void *context, const struct history_file *file)
+{
+    struct freeing *freeing = context;
+    uint64_t *uses = sha_set_find(&freeing->collection->uses, file->sha256);
+    const uint64_t *size = sha_set_find(&freeing->collection->sizes, file->sha256);
+
+    if (uses == NULL || *uses == 0)
+        return ZT_OK;
+    --*uses;
+    if (*uses == 0 && size != NULL)
+        freeing->bytes -= *size;
+    return ZT_OK;
+}
+
+/* Returns how many of the oldest candidates have to go. Those whose files another entry of the same
+ * identity keeps make that too few; there is another round then. */
+static size_t choose(struct history *history, struct collection *collection,
+                     const struct candidates *candidates, uint64_t most_bytes)
+{
+    struct freeing freeing = {collection, collection->bytes - collection->garbage_bytes};
+    size_t count = 0;
+
+    for (; count < candidates->count && freeing.bytes > most_bytes; count++) {
+        const struct candidate *candidate = &candidates->items[count];
+        char commit[HISTORY_COMMIT_SIZE];
+
+        zt_hex_write(commit, candidate->id, sizeof(candidate->id));
+        (void)history_tree_visit(history, collection->keys[candidate->key], commit, free_file,
+                                 &freeing, NULL);
+    }
+    return count;
+}
+
+/* Forgets the chosen candidates, repository by repository. */
+static enum zt_status forget_chosen(struct history *history, const struct collection *collection,
+                                    struct candidate *items, size_t count, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+    size_t at = 0;
+
+    qsort(items, count, sizeof(*items), compare_places);
+    while (status == ZT_OK && at < count) {
+        const size_t key = items[at].key;
+        struct numbers wanted = {.count = 0};
+        struct history_repo repo;
+
+        for (; status == ZT_OK && at < count && items[at].key == key; at++)
+            if (numbers_add(&wanted, items[at].number) != ZT_OK)
+                status = fail_memory(error);
+        if (status == ZT_OK)
+            status = collection_repo(history, collection->keys[key], &repo, error);
+        if (status == ZT_OK)
+            status = forget(history, &repo, &wanted, 0, error);
+        else if (status == ZT_NOT_FOUND)
+            status = ZT_OK;
+        free(wanted.numbers);
+    }
+    return status;
+}
+
+enum zt_status collection_forget_bytes(struct history *history, struct collection *collection,
+                                       const struct history_keep *keep, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+    bool goes_on = true;
+
+    while (keep->bytes > 0 && goes_on && status == ZT_OK &&
+           collection->bytes - collection->garbage_bytes > keep->bytes) {
+        struct candidates candidates = {.count = 0};
+        size_t count = 0;
+
+        status = find_candidates(history, collection, &candidates, error);
+        if (status == ZT_OK)
+            count = choose(history, collection, &candidates, keep->bytes);
+        goes_on = count > 0;
+        if (status == ZT_OK && goes_on)
+            status = forget_chosen(history, collection, candidates.items, count, error);
+        free(candidates.items);
+        if (status == ZT_OK && goes_on)
+            status = collection_look(history, collection, error);
+    }
+    return status;
+}

@@ -1,0 +1,395 @@
+/* The files of commits: one file for each identity, and those in memory. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/hex.h"
+#include "base/memo.h"
+#include "base/memory.h"
+#include "disk/whole_file.h"
+#include "store/store_path.h"
+#include "store/versions/history_files.h"
+#include "store/versions/history_inside.h"
+
+#define MAGIC       "zttree1\n"
+#define MAGIC_BYTES 8u
+#define FOLDER      "trees"
+/* Of a file in a tree, without its path: the path's length, SHA-256, size and time. */
+#define FILE_BYTES 52u
+/* Of all trees that nobody uses. */
+#define TREES_BYTES ((uint64_t)64 << 20)
+
+struct tree {
+    struct history_tree tree; /* first: history_tree_release */
+    struct history_file *files;
+    size_t capacity;
+    char *paths;
+};
+
+/* --- on disk --- */
+
+enum zt_status history_files_check(const struct history_file *files, size_t count,
+                                   struct zt_error *error)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!store_path_is_clean(files[i].path) ||
+            (i > 0 && strcmp(files[i - 1].path, files[i].path) >= 0))
+            return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET,
+                           "the files of a commit are not sorted, or have unusable paths");
+        bytes += FILE_BYTES + strlen(files[i].path);
+    }
+    if (bytes > HISTORY_FILE_BYTES / 2)
+        return zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "a commit has too many files");
+    return ZT_OK;
+}
+
+static int open_folder(struct history *history, const char *key)
+{
+    const int repo = history_repo_open(history, key, false);
+    int folder = -1;
+
+    if (repo < 0)
+        return -1;
+    folder = openat(repo, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    history_close_folder(repo);
+    return folder;
+}
+
+static enum zt_status write_image(struct history *history, const char *key, const char *commit,
+                                  const struct record_writer *image, struct zt_error *error)
+{
+    int folder = history_repo_open(history, key, true);
+    bool is_written = false;
+
+    if (folder >= 0) {
+        history_close_folder(folder);
+        folder = open_folder(history, key);
+    }
+    if (folder >= 0) {
+        is_written = history_file_replace(folder, commit, image->bytes, image->length);
+        history_close_folder(folder);
+    }
+    return is_written ? ZT_OK : store_fail_errno(error, errno, "cannot write a commit");
+}
+
+enum zt_status history_tree_write(struct history *history, const char *key, const char *commit,
+                                  const struct history_file *files, size_t count,
+                                  struct zt_error *error)
+{
+    struct record_writer image = {.limit_bytes = HISTORY_FILE_BYTES};
+    enum zt_status status;
+
+    record_write_bytes(&image, MAGIC, MAGIC_BYTES);
+    record_write_uint(&image, count, 8);
+    for (size_t i = 0; i < count; i++) {
+        record_write_text(&image, files[i].path);
+        record_write_bytes(&image, files[i].sha256, sizeof(files[i].sha256));
+        record_write_uint(&image, files[i].size_bytes, 8);
+        record_write_uint(&image, (uint64_t)files[i].modified_ns, 8);
+    }
+    record_write_hash(&image, 0);
+    status = image.failed ? zt_fail_memory(error, "a commit")
+                          : write_image(history, key, commit, &image, error);
+    record_writer_free(&image);
+    return status;
+}
+
+static bool read_path(struct record_reader *reader, char out_path[STORE_PATH_SIZE])
+{
+    const uint64_t length = record_read_uint(reader, 4);
+    const uint8_t *bytes =
+        length < STORE_PATH_SIZE ? record_read_bytes(reader, (size_t)length) : NULL;
+
+    if (bytes == NULL || memchr(bytes, 0, (size_t)length) != NULL)
+        return false;
+    memcpy(out_path, bytes, (size_t)length);
+    out_path[length] = '\0';
+    return store_path_is_clean(out_path);
+}
+
+typedef enum zt_status (*visit_file)(void *context, const struct history_file *file);
+
+/* Visits the files up to the first that is wrong. Returns ZT_CORRUPT then. */
+static enum zt_status visit_files(struct record_reader *reader, visit_file visit, void *context)
+{
+    const uint8_t *magic = record_read_bytes(reader, MAGIC_BYTES);
+    const uint64_t count = record_read_uint(reader, 8);
+    char paths[2][STORE_PATH_SIZE] = {"", ""};
+    enum zt_status status = ZT_OK;
+
+    if (reader->failed || memcmp(magic, MAGIC, MAGIC_BYTES) != 0 ||
+        count > reader->left / FILE_BYTES)
+        return ZT_CORRUPT;
+    for (uint64_t i = 0; i < count && status == ZT_OK; i++) {
+        char *path = paths[i % 2];
+        struct history_file file = {.path = path};
+        const bool has_path = read_path(reader, path);
+        const uint8_t *sha256 = record_read_bytes(reader, sizeof(file.sha256));
+
+        file.size_bytes = record_read_uint(reader, 8);
+        file.modified_ns = (int64_t)record_read_uint(reader, 8);
+        if (!has_path || reader->failed || (i > 0 && strcmp(paths[(i + 1) % 2], path) >= 0))
+            return ZT_CORRUPT;
+        memcpy(file.sha256, sha256, sizeof(file.sha256));
+        status = visit(context, &file);
+    }
+    return status == ZT_OK && reader->left > 0 ? ZT_CORRUPT : status;
+}
+
+enum zt_status history_tree_visit(struct history *history, const char *key, const char *commit,
+                                  visit_file visit, void *context, struct zt_error *error)
+{
+    struct record_reader reader;
+    enum zt_status status;
+    uint8_t *bytes = NULL;
+    size_t length;
+    const int folder = history->folder >= 0 ? open_folder(history, key) : -1;
+
+    if (folder >= 0) {
+        bytes = whole_file_read(folder, commit, HISTORY_FILE_BYTES, &length);
+        history_close_folder(folder);
+    }
+    if (bytes == NULL && (history->folder < 0 || errno == ENOENT))
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the list of files is missing");
+    if (bytes == NULL)
+        return errno == ENOMEM ? zt_fail_memory(error, "a commit")
+                               : store_fail_errno(error, errno, "cannot read a commit");
+    reader = record_reader_checked(bytes, length);
+    status = reader.failed ? ZT_CORRUPT : visit_files(&reader, visit, context);
+    free(bytes);
+    if (status == ZT_CORRUPT)
+        return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET,
+                       "the list of files of a commit is damaged");
+    return status == ZT_NO_MEMORY ? zt_fail_memory(error, "a commit") : status;
+}
+
+/* --- in memory --- */
+
+static void free_tree(void *value)
+{
+    struct tree *tree = value;
+
+    free(tree->files);
+    free(tree->paths);
+}
+
+struct memo *history_trees_new(void)
+{
+    return memo_new(&(struct memo_rules){
+        .value_bytes = sizeof(struct tree),
+        .free_value = free_tree,
+        .most = {.bytes = TREES_BYTES, .count = SIZE_MAX},
+    });
+}
+
+/* Paths are put one after another; their addresses follow when all are there. */
+struct building {
+    struct tree *tree;
+    size_t length;
+    size_t capacity;
+};
+
+static enum zt_status add_file(void *context, const struct history_file *file)
+{
+    struct building *building = context;
+    struct tree *tree = building->tree;
+    const size_t size = strlen(file->path) + 1;
+
+    if (zt_array_reserve(&tree->files, &tree->capacity, tree->tree.count + 1, sizeof(*tree->files),
+                         SIZE_MAX) != ZT_OK ||
+        zt_array_reserve(&tree->paths, &building->capacity, building->length + size, 1, SIZE_MAX) !=
+            ZT_OK)
+        return ZT_NO_MEMORY;
+    memcpy(tree->paths + building->length, file->path, size);
+    building->length += size;
+    tree->files[tree->tree.count] = *file;
+    tree->files[tree->tree.count++].path = NULL;
+    tree->tree.size_bytes += file->size_bytes;
+    return ZT_OK;
+}
+
+static enum zt_status build(struct history *history, const char *key, const char *commit,
+                            struct building *building, struct zt_error *error)
+{
+    struct tree *tree = building->tree;
+    enum zt_status status = history_tree_visit(history, key, commit, add_file, building, error);
+    char id[HISTORY_COMMIT_SIZE];
+    const char *path = tree->paths;
+
+    if (status != ZT_OK)
+        return status;
+    for (size_t i = 0; i < tree->tree.count; i++) {
+        tree->files[i].path = path;
+        path += strlen(path) + 1;
+    }
+    tree->tree.files = tree->files;
+    status = history_commit_id(tree->files, tree->tree.count, id, error);
+    if (status == ZT_OK && strcmp(id, commit) != 0)
+        return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET,
+                       "the list of files of a commit is of another one");
+    return status;
+}
+
+static enum zt_status make_tree(struct history *history, const char *key, const char *commit,
+                                struct tree *tree, struct zt_error *error)
+{
+    struct building building = {.tree = tree};
+    enum zt_status status = build(history, key, commit, &building, error);
+
+    if (status == ZT_OK)
+        memo_done(tree,
+                  (struct memo_charge){
+                      sizeof(*tree) + building.length + tree->capacity * sizeof(*tree->files), 1});
+    else
+        memo_fail(tree, error, MEMO_NOT_KEPT, 0);
+    return status;
+}
+
+/* Returns ZT_NOT_FOUND if no entry has this commit. */
+static enum zt_status find_commit(struct history *history, const struct history_repo *repo,
+                                  const char *commit, char out_key[HISTORY_KEY_SIZE],
+                                  struct zt_error *error)
+{
+    uint8_t id[HISTORY_SHA1_BYTES];
+    struct log *log;
+    enum zt_status status;
+    bool is_kept;
+
+    if (!zt_hex_read_lower(zt_text_from(commit), id, sizeof(id)))
+        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "this is not a commit");
+    status = log_begin(history, repo, &log, error);
+    if (status != ZT_OK)
+        return status;
+    is_kept = log_state_commit(&log->state, id) != NULL;
+    strcpy(out_key, log->file.key);
+    log_end(history, log);
+    return is_kept ? ZT_OK
+                   : zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such commit");
+}
+
+static enum zt_status get(struct history *history, const char *key, const char *commit,
+                          const struct history_tree **out_tree, struct zt_error *error)
+{
+    char name[HISTORY_KEY_SIZE + HISTORY_COMMIT_SIZE];
+    struct tree *tree;
+    enum zt_status status = ZT_OK;
+
+    snprintf(name, sizeof(name), "%s/%s", key, commit);
+    tree = memo_hold(history->trees, zt_text_from(name));
+    if (tree == NULL)
+        return zt_fail_memory(error, "a commit");
+    switch (memo_get(tree, 1, error)) {
+    case MEMO_READY:
+        break;
+    case MEMO_MAKE:
+        status = make_tree(history, key, commit, tree, error);
+        memo_release(tree);
+        break;
+    default:
+        status = error->status;
+    }
+    if (status == ZT_OK)
+        *out_tree = &tree->tree;
+    else
+        memo_release(tree);
+    return status;
+}
+
+enum zt_status history_tree_get(struct history *history, const struct history_repo *repo,
+                                const char *commit, const struct history_tree **out_tree,
+                                struct zt_error *error)
+{
+    struct zt_error own;
+    char key[HISTORY_KEY_SIZE];
+    enum zt_status status;
+
+    error = error != NULL ? error : &own;
+    status = find_commit(history, repo, commit, key, error);
+    if (status != ZT_OK)
+        return status;
+    status = get(history, key, commit, out_tree, error);
+    /* It may have been forgotten in between. */
+    if (status == ZT_NOT_FOUND && find_commit(history, repo, commit, key, error) == ZT_NOT_FOUND)
+        return ZT_NOT_FOUND;
+    if (status == ZT_NOT_FOUND || status == ZT_CORRUPT)
+        status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                         "the list of files of commit %s is missing or damaged", commit);
+    return status;
+}
+
+void history_tree_release(const struct history_tree *tree)
+{
+    memo_release((void *)(uintptr_t)tree);
+}
+
+const struct history_file *history_tree_find(const struct history_tree *tree, struct zt_text path)
+{
+    size_t low = 0;
+    size_t high = tree->count;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = zt_text_compare(zt_text_from(tree->files[middle].path), path);
+
+        if (order == 0)
+            return &tree->files[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* --- removing --- */
+
+struct named_ids {
+    uint8_t (*ids)[HISTORY_SHA1_BYTES]; /* sorted */
+    size_t count;
+};
+
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, HISTORY_SHA1_BYTES);
+}
+
+static bool remove_unnamed(void *context, int folder, const char *name)
+{
+    const struct named_ids *named = context;
+    uint8_t id[HISTORY_SHA1_BYTES];
+
+    if (!zt_hex_read_lower(zt_text_from(name), id, sizeof(id)) || named->count == 0 ||
+        bsearch(id, named->ids, named->count, sizeof(id), compare_ids) == NULL)
+        unlinkat(folder, name, 0);
+    return true;
+}
+
+/* Without memory, the next sweep removes them. */
+void history_trees_sweep(struct history *history, const struct log *log)
+{
+    struct named_ids named = {calloc(log->state.count + 1, sizeof(*named.ids)), log->state.count};
+    const int folder = named.ids != NULL ? history_repo_open(history, log->file.key, false) : -1;
+
+    for (size_t i = 0; folder >= 0 && i < named.count; i++)
+        memcpy(named.ids[i], log->state.entries[i].id, sizeof(named.ids[i]));
+    if (folder >= 0) {
+        qsort(named.ids, named.count, sizeof(*named.ids), compare_ids);
+        (void)history_folder_visit(folder, FOLDER, remove_unnamed, &named);
+        close(folder);
+    }
+    free(named.ids);
+}
+
+void history_tree_remove(struct history *history, const char *key, const char *commit)
+{
+    const int folder = open_folder(history, key);
+
+    if (folder < 0)
+        return;
+    unlinkat(folder, commit, 0);
+    close(folder);
+}

@@ -1,0 +1,182 @@
+/* Files that a history keeps, restores and removes. */
+#include "history_world.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+static time_t ahead_s;
+
+/* Instead of the C library's. */
+int clock_gettime(clockid_t clock, struct timespec *out_time)
+{
+    const int result = (int)syscall(SYS_clock_gettime, clock, out_time);
+
+    if (clock == CLOCK_REALTIME)
+        out_time->tv_sec += ahead_s;
+    return result;
+}
+
+WITH_HISTORY(replaced_file_is_kept_and_restored)
+{
+    struct file_identity identity;
+    uint8_t sha256[32];
+    char bytes[8] = "";
+    int descriptor;
+
+    record(world, "a=old");
+    keep(world, "old");
+    put(world, "org/model/a", "new");
+    sha_of("old", sha256);
+    assert_ok(history_open_kept(world->history, sha256, &descriptor, &identity, NULL));
+    assert_int_equal(read(descriptor, bytes, sizeof(bytes)), 3);
+    assert_string_equal(bytes, "old");
+    assert_int_equal(identity.size_bytes, 3);
+    close(descriptor);
+    descriptor = openat(world->root, "org/model", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_ok(history_restore(world->history, sha256, descriptor, "a", NULL));
+        assert_int_equal(identity_in(world, "org/model/a").inode, identity.inode);
+        run_in(world->path, "[ \"$(ls -A)\" = \"$(printf '.ztserve\\norg')\" ]");
+    }
+    close(descriptor);
+    assert_true(is_kept(world, "old"));
+}
+
+WITH_HISTORY(changed_file_is_not_kept)
+{
+    struct file_identity identity;
+
+    put(world, "file", "one");
+    identity = identity_in(world, "file");
+    put(world, "file", "two");
+    assert_int_equal(keep_as(world, "file", &identity, "one"), ZT_STALE);
+    assert_false(is_kept(world, "one"));
+    assert_int_equal(unlinkat(world->root, "file", 0), 0);
+    assert_int_equal(keep_as(world, "file", &identity, "one"), ZT_STALE);
+}
+
+WITH_HISTORY(file_is_kept_once)
+{
+    struct file_identity identity;
+
+    keep(world, "one");
+    keep(world, "one");
+    put(world, "file", "one");
+    identity = identity_in(world, "file");
+    assert_ok(keep_as(world, "file", &identity, "one"));
+    assert_true(is_kept(world, "one"));
+}
+
+WITH_HISTORY(staged_file_is_kept_without_a_name)
+{
+    struct staged_file *file;
+    uint8_t sha256[32];
+
+    for (unsigned i = 0; i < 2; i++) {
+        assert_ok(staging_create(&world->staging, 3, &file, NULL));
+        assert_ok(staged_file_write_at(file, 0, "one", 3, NULL));
+        assert_ok(staged_file_sync(file, NULL));
+        sha_of("one", sha256);
+        history_lock(world->history, &world->repo);
+        assert_ok(history_keep_staged(world->history, file, sha256, NULL));
+        history_unlock(world->history, &world->repo);
+        assert_true(is_kept(world, "one"));
+    }
+    run_in(world->path, "[ \"$(ls -A)\" = \"$(printf '.ztserve\\norg')\" ]");
+}
+
+WITH_HISTORY(collection_removes_only_what_no_commit_names)
+{
+    struct history_report report;
+    bool more;
+
+    record(world, "a=1 b=2");
+    keep(world, "1");
+    keep(world, "2");
+    keep(world, "3");
+    collect_all(world);
+    assert_true(is_kept(world, "1"));
+    assert_true(is_kept(world, "2"));
+    assert_false(is_kept(world, "3"));
+    history_report(world->history, &report);
+    assert_int_equal(report.repositories, 1);
+    assert_int_equal(report.commits, 1);
+    assert_int_equal(report.kept_files, 2);
+    assert_int_equal(report.kept_bytes, 2);
+    assert_int_equal(report.removed_files, 1);
+    history_lock(world->history, &world->repo);
+    assert_ok(history_purge(world->history, &world->repo, NULL));
+    history_unlock(world->history, &world->repo);
+    assert_ok(history_collect(world->history, 1, &more, NULL));
+    assert_true(more);
+    assert_ok(history_collect(world->history, 1, &more, NULL));
+    assert_false(more);
+    assert_false(is_kept(world, "1") || is_kept(world, "2"));
+    history_report(world->history, &report);
+    assert_int_equal(report.kept_files, 0);
+    assert_int_equal(report.kept_bytes, 0);
+    assert_int_equal(report.removed_files, 3);
+}
+
+WITH_HISTORY(files_that_are_kept_for_a_commit_in_progress_stay)
+{
+    struct history_commit commit;
+    struct described described;
+    uint8_t sha256[32];
+    struct file_identity identity;
+
+    record(world, "a=1");
+    collect_all(world);
+    put(world, "file", "2");
+    identity = identity_in(world, "file");
+    sha_of("2", sha256);
+    describe("a=2", &described);
+    history_lock(world->history, &world->repo);
+    assert_ok(history_keep_file(world->history, world->root, "file", &identity, sha256, NULL));
+    collect_all(world);
+    collect_all(world);
+    assert_ok(history_record(world->history, &world->repo, "dev", described.files, 1,
+                             &(struct history_note){.title = ""}, &commit, NULL));
+    history_unlock(world->history, &world->repo);
+    collect_all(world);
+    assert_true(is_kept(world, "2"));
+}
+
+WITH_HISTORY(oldest_commits_go_when_too_many_bytes_are_kept)
+{
+    world->keep = (struct history_keep){.bytes = 20};
+    record(world, "a=0123456789");
+    keep(world, "0123456789");
+    record(world, "a=1123456789");
+    keep(world, "1123456789");
+    world->repo = (struct history_repo){.name = "other"};
+    record(world, "a=2123456789");
+    keep(world, "2123456789");
+    record(world, "a=3");
+    collect_all(world);
+    assert_string_equal(titles(world, "main"), "a=3,a=2123456789,");
+    world->repo = (struct history_repo){.name = "org/model"};
+    assert_string_equal(titles(world, "main"), "a=1123456789,");
+    assert_false(is_kept(world, "0123456789"));
+    assert_true(is_kept(world, "1123456789"));
+    assert_true(is_kept(world, "2123456789"));
+}
+
+WITH_HISTORY(old_commits_are_forgotten_unless_they_have_a_tag)
+{
+    world->keep = (struct history_keep){.age_s = 3600};
+    record(world, "a=1");
+    assert_ok(set_ref(world, "v1", true, id_of("a=1"), ""));
+    record(world, "a=2");
+    record(world, "a=3");
+    ahead_s = 1800;
+    collect_all(world);
+    assert_string_equal(titles(world, "main"), "a=3,a=2,a=1,");
+    ahead_s = 3700;
+    collect_all(world);
+    assert_string_equal(titles(world, "main"), "a=3,");
+    assert_string_equal(found(world, "v1"), id_of("a=1"));
+    assert_string_equal(found(world, id_of("a=2")), "");
+    ahead_s = 0;
+}
