@@ -387,16 +387,17 @@ struct key {
     struct zt_text name; /* of the model that the file would belong to */
 };
 
-/* Handles a file of a remote store that is not in the catalog. */
+/* Handles a file that is not in the catalog, but that the store may have nevertheless: of a remote
+ * store, or of an earlier commit. */
 static enum catalog_answer search_unknown(struct catalog *catalog, const struct key *key,
                                           bool loaded, struct waiter *waiter)
 {
     struct store *store = catalog->content.server->store;
     struct store_report report;
 
-    assert(store_may_wait(store));
+    assert(store_searches(store));
     if (!loaded) {
-        if (atomic_load(&catalog->content.unlisted))
+        if (store_may_wait(store) && atomic_load(&catalog->content.unlisted))
             return CATALOG_UNAVAILABLE;
         wait_for_round(catalog, NULL, waiter);
         return CATALOG_PENDING;
@@ -440,7 +441,7 @@ static enum catalog_answer find(struct catalog *catalog, const struct key *key,
         *out_generation = found;
         return CATALOG_FOUND;
     }
-    if (found == NULL && store_may_wait(catalog->content.server->store)) {
+    if (found == NULL && store_searches(catalog->content.server->store)) {
         answer = search_unknown(catalog, key, loaded, waiter);
         /* A search that has ended since may have found it. */
         return answer == CATALOG_NOT_FOUND && atomic_load(&catalog->searches) != searches

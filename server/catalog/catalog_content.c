@@ -108,6 +108,10 @@ static bool judge_opened(struct catalog_content *content, const struct catalog_f
     }
     if (store_may_wait(content->server->store))
         unopened_note(content, file->path, false);
+    if (file->leaves) {
+        generation_release(opened);
+        opened = NULL;
+    }
     /* If a single path was requested, it is not known whether the file is listed. */
     if (opened != NULL && failed_lookups_note_if(opened) && !file->listed) {
         generation_release(opened);

@@ -240,6 +240,17 @@ static size_t past_splits(const struct catalog_index *index, size_t at)
     return at;
 }
 
+/* Models of earlier commits are never listed, so only their use keeps them. */
+static bool leave_if_unused(struct catalog_files *changed, struct generation *known)
+{
+    if (atomic_exchange(&known->used, false))
+        return true;
+    if (!catalog_files_add(changed, known->path, NULL))
+        return false;
+    changed->items[changed->count - 1].leaves = true;
+    return true;
+}
+
 bool catalog_files_compare(const struct catalog_files *files, const struct catalog_index *index,
                            struct catalog_files *out_changed)
 {
@@ -257,7 +268,9 @@ bool catalog_files_compare(const struct catalog_files *files, const struct catal
 
         assert(file == NULL || i == 0 || strcmp(file[-1].path, file->path) <= 0);
         assert(is_gone || file != NULL);
-        if (is_gone)
+        if (is_gone && known->is_of_commit)
+            added = leave_if_unused(&changed, index->by_path[at]);
+        else if (is_gone)
             added = catalog_files_add(&changed, known->path, NULL);
         else if (!is_known || !store_identity_equal(&file->identity, &known->identity))
             added = catalog_files_add(&changed, file->path, &file->identity);

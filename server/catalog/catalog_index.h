@@ -70,6 +70,7 @@ void catalog_index_clear(struct catalog_index *index);
 struct catalog_file {
     char *path;
     bool listed;
+    bool leaves;                   /* an earlier commit's, which no client has used lately */
     struct file_identity identity; /* if listed */
 };
 

@@ -47,7 +47,7 @@ static size_t list_step(const struct catalog_index *step, size_t at,
     assert(at <= step->count);
     while ((model = catalog_index_model_at(step, at, &at)) != NULL &&
            zt_text_starts_with(generation_name(model), page->prefix)) {
-        if (!name_filter_passes(page->filter, generation_name(model)) ||
+        if (model->is_of_commit || !name_filter_passes(page->filter, generation_name(model)) ||
             !name_filter_passes(page->match, generation_name(model)) ||
             (page->without_parts &&
              catalog_index_model_of(step, model->path, page->filter) != NULL))

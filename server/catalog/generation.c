@@ -11,6 +11,7 @@
 #include "catalog/catalog_index.h"
 #include "catalog/store_folder.h"
 #include "parts/joined_parts.h"
+#include "store/versions/history.h"
 #include "zt/digest.h"
 #include "zt/join.h"
 
@@ -274,6 +275,7 @@ static bool name_variant(struct generation *generation)
 static struct generation *begin(const struct server *server, const char *path)
 {
     struct generation *generation = calloc(1, sizeof(*generation));
+    struct history_path commit;
     unsigned rank;
 
     if (generation == NULL)
@@ -289,6 +291,8 @@ static struct generation *begin(const struct server *server, const char *path)
         return NULL;
     }
     generation->is_joined = rank == SPLIT_RANK || model_rank_is_index(rank);
+    generation->is_of_commit = server->store != NULL && server->store->revisions != NULL &&
+                               history_path_split(zt_text_from(path), &commit);
     assert(generation->name_length < strlen(path));
     if (model_extension(rank) == NULL && rank != SPLIT_RANK && !name_variant(generation)) {
         generation_release(generation);

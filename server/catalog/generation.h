@@ -73,6 +73,7 @@ struct generation {
     /* A model made of several stored models: an index, or a split GGUF. Its shards are its
      * parts. */
     bool is_joined;
+    bool is_of_commit; /* of an earlier commit: found by its name, and not listed */
     struct file_identity identity;
     /* NULL if the file cannot even be opened (error is then ZT_IO), and while the generation is
      * parked: if there are more files than descriptors, the catalog closes files of unused

@@ -6,6 +6,7 @@
 #include "sandbox/system_calls.h"
 
 #include <errno.h>
+#include <linux/fs.h>
 #include <linux/sockios.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -74,6 +75,8 @@ static const char *const allowed[] = {
     "sync_file_range",
     "sync_file_range2",
     "copy_file_range",
+    "utimensat",
+    "utimensat_time64",
     "sendfile",
     "sendfile64",
     "fadvise64",
@@ -314,6 +317,7 @@ static int add_conditional(scmp_filter_ctx filter)
         MUST_BE("ioctl", 1, WHOLE, FIONBIO),
         MUST_BE("ioctl", 1, WHOLE, SIOCOUTQ),
         MUST_BE("ioctl", 1, WHOLE, TCGETS),
+        MUST_BE("ioctl", 1, WHOLE, FICLONE),
         MUST_BE("prctl", 0, WHOLE, PR_SET_NAME),
         MUST_BE("prctl", 0, WHOLE, PR_SET_VMA),
         /* The process itself: abort, limits. */

@@ -29,6 +29,7 @@ enum store_expectation { STORE_EXPECTS_ANYTHING, STORE_EXPECTS_NOTHING, STORE_EX
 struct store_expected {
     enum store_expectation what;
     struct file_identity identity; /* for STORE_EXPECTS_VERSION */
+    const uint8_t *sha256;         /* of the file to be published; NULL: not known */
 };
 
 #define MODEL_NAME_MAX 1024
@@ -193,8 +194,8 @@ struct store_claim_ops {
                                  struct zt_error *error);
 };
 
-/* Additional operations of a store whose files come from other machines: listing and opening them
- * may take long. */
+/* Additional operations of a store whose files come from other machines, so that listing and
+ * opening them may take long, or that has files which list does not visit. */
 struct store_search_ops {
     /* Returns true if a name that the last list did not contain should be looked for: at most every
      * other second for one name, and ten times a second for all. Never waits. If true, call look_up
@@ -305,12 +306,12 @@ struct store_revision_ops {
 
 struct store {
     const struct store_ops *ops;
-    /* NULL: opening a file never waits for another machine. */
-    const struct store_search_ops *search;
+    const struct store_search_ops *search; /* NULL: list visits all that can be opened */
+    bool is_here; /* all files are on this machine although there are search operations */
     const struct store_claim_ops *claims;       /* NULL: writers hold a lock (exclude) */
     const struct store_revision_ops *revisions; /* NULL: there is only the current state */
     const struct store_shared_ops *shared;      /* NULL: nothing is kept for other servers */
-    struct store *inner;     /* the store that a mirror adds to; NULL: this is none */
+    struct store *inner;     /* the store that this one adds to; NULL: this is a folder or bucket */
     struct staging *staging; /* NULL: the store accepts no uploads */
 };
 
@@ -323,6 +324,12 @@ static inline enum zt_status store_settle(struct store *store, const char *path,
 
 /* Returns true if listing or opening files may wait for another machine. */
 static inline bool store_may_wait(const struct store *store)
+{
+    return store->search != NULL && !store->is_here;
+}
+
+/* Returns true if names that list did not visit may be looked for (search). */
+static inline bool store_searches(const struct store *store)
 {
     return store->search != NULL;
 }
@@ -337,7 +344,7 @@ static inline bool store_needs_claims(const struct store *store)
  * may also be a folder's or a model's name. Never waits. */
 static inline bool store_has_locally(const struct store *store, struct zt_text path)
 {
-    return store->search == NULL ||
+    return !store_may_wait(store) ||
            (store->search->has_locally != NULL && store->search->has_locally(store, path));
 }
 
@@ -379,10 +386,10 @@ static inline bool store_explains(struct store *store, struct zt_text name)
 /* Returns true if the store adds repositories of upstreams. */
 static inline bool store_mirrors(const struct store *store)
 {
-    return store != NULL && store->inner != NULL;
+    return store != NULL && store->inner != NULL && !store->is_here;
 }
 
-/* The folder or bucket itself, below any mirror. */
+/* The folder or bucket itself, below any mirror and history. */
 static inline struct store *store_innermost(struct store *store)
 {
     while (store->inner != NULL)
@@ -404,6 +411,8 @@ enum zt_status store_local_open(const char *root, uint64_t reserve_bytes, struct
  * user at the command line, if another server writes to the folder. Call it before there are other
  * threads. */
 enum zt_status store_local_own(struct store *store, bool is_shared, struct zt_error *error);
+/* Returns the folder's descriptor, borrowed from the store. */
+int store_local_root(const struct store *store);
 /* Releases a lock from exclude. Accepts -1. */
 void store_local_release(int lock);
 

@@ -272,6 +272,12 @@ enum zt_status store_root_open(const char *root, int *out_descriptor, struct zt_
     return ZT_OK;
 }
 
+int store_local_root(const struct store *store)
+{
+    assert(store->ops == &local_ops);
+    return ((const struct local_store *)store)->root;
+}
+
 enum zt_status store_local_check(const char *root, struct zt_error *error)
 {
     int descriptor;

@@ -83,6 +83,8 @@ struct zt_source_ops {
     /* The bytes are made in units of this length, the first at offset 0: to read a part of one
      * costs as much as all of it, and different units can be read side by side. NULL: no units. */
     uint32_t (*unit)(const struct zt_source *source);
+    /* The descriptor of a file that has exactly the source's bytes, borrowed. NULL: none. */
+    int (*descriptor)(const struct zt_source *source);
 };
 
 struct zt_source {
@@ -153,7 +155,7 @@ void zt_source_read_on(struct zt_source *source, uint64_t at, uint64_t left, uin
 /* The length of its units; 0: it has none. */
 uint32_t zt_source_unit(const struct zt_source *source);
 
-/* The descriptor of a file source, borrowed; -1 for any other source. */
+/* The descriptor of a source that is a file, borrowed; -1 for any other source. */
 int zt_source_descriptor(const struct zt_source *source);
 
 #ifdef __cplusplus

@@ -310,8 +310,16 @@ static void file_close(struct zt_source *source)
     free(file);
 }
 
-static const struct zt_source_ops file_ops = {
-    .size = file_size, .read_at = file_read_at, .map = file_map, .close = file_close};
+static int file_descriptor(const struct zt_source *source)
+{
+    return ((const struct file_source *)source)->descriptor;
+}
+
+static const struct zt_source_ops file_ops = {.size = file_size,
+                                              .read_at = file_read_at,
+                                              .map = file_map,
+                                              .close = file_close,
+                                              .descriptor = file_descriptor};
 
 enum zt_status zt_source_from_descriptor(int descriptor, struct zt_source **out_source,
                                          struct zt_error *error)
@@ -357,5 +365,5 @@ enum zt_status zt_source_open_file(const char *path, struct zt_source **out_sour
 
 int zt_source_descriptor(const struct zt_source *source)
 {
-    return source->ops == &file_ops ? ((const struct file_source *)source)->descriptor : -1;
+    return source->ops->descriptor != NULL ? source->ops->descriptor(source) : -1;
 }

@@ -298,7 +298,7 @@ static void reconfigure(struct store *store)
         upstream_set_offline(upstream->upstream, config_flag(&upstream->config->offline));
         mirror_files_set_strict(upstream->files, config_flag(&upstream->config->strict));
     }
-    if (store_may_wait(store->inner))
+    if (store_searches(store->inner))
         store->inner->search->reconfigure(store->inner);
 }
 
@@ -315,7 +315,7 @@ static void interrupt(struct store *store)
         mirror_files_interrupt(upstream->files);
         remote_interrupt(upstream->remote);
     }
-    if (store_may_wait(store->inner))
+    if (store_searches(store->inner))
         store->inner->search->interrupt(store->inner);
 }
 
@@ -325,7 +325,7 @@ static void report(struct store *store, struct store_report *out_report)
     struct mirror *mirror = cast(store);
 
     *out_report = (struct store_report){.was_reached = true, .has_list = true};
-    if (store_may_wait(store->inner))
+    if (store_searches(store->inner))
         store->inner->search->report(store->inner, out_report);
     for (unsigned i = 0; i < mirror->upstream_count; i++) {
         uint64_t used;

@@ -264,7 +264,7 @@ static bool mirror_may_look_up(struct store *store, struct zt_text name)
     bool may;
 
     if (!mirror_is_known(mirror, name))
-        return store_may_wait(inner) && inner->search->may_look_up(inner, name);
+        return store_searches(inner) && inner->search->may_look_up(inner, name);
     pthread_mutex_lock(&mirror->sought_lock);
     may = mirror->sought[at].hash != hash || now_ms - mirror->sought[at].at_ms >= SOUGHT_AGAIN_MS;
     if (may) {
@@ -340,7 +340,7 @@ static enum zt_status mirror_look_up(struct store *store, struct zt_text name, s
         return ZT_OK;
     snprintf(path, sizeof(path), "%.*s", (int)name.length, name.bytes);
     if (!mirror_find_known(mirror, path, &target))
-        return store_may_wait(inner) ? inner->search->look_up(inner, name, visit, context, error)
+        return store_searches(inner) ? inner->search->look_up(inner, name, visit, context, error)
                                      : ZT_OK;
     mirror_recheck(mirror, target.name.repository);
     visit_model(mirror, &target, name, visit, context);

@@ -11,11 +11,14 @@ static enum zt_status find_revision(struct store *store, const char *repository,
                                     struct zt_text revision, struct store_revision *out_revision,
                                     struct zt_error *error)
 {
+    struct store *inner = store->inner;
     struct mirror_found found;
     bool fits;
     enum zt_status status =
         mirror_find_revision(mirror_of(store), repository, revision, &found, error);
 
+    if (status == ZT_NOT_FOUND && inner->revisions != NULL)
+        return inner->revisions->find(inner, repository, revision, out_revision, error);
     if (status != ZT_OK)
         return status;
     *out_revision = (struct store_revision){.is_current = found.is_current};
@@ -70,7 +73,7 @@ static bool state_file(struct store *store, const char *path, const struct file_
     if (entry != NULL)
         fill_stated(mirror, entry, out_stated);
     mirror_version_release(target.version);
-    return entry != NULL;
+    return entry != NULL || store_state(store->inner, path, identity, out_stated);
 }
 
 /* How long after the start clients continue what an earlier process has sent them. */
@@ -127,6 +130,7 @@ static bool may_be_wrong(struct store *store, const char *path,
 static bool refuses(struct store *store, const char *path, char out_why[STORE_WHY_SIZE])
 {
     struct mirror *mirror = mirror_of(store);
+    struct store *inner = store->inner;
     struct mirror_name name;
     const unsigned upstream = mirror_split_known(mirror, zt_text_from(path), &name);
 
@@ -136,7 +140,8 @@ static bool refuses(struct store *store, const char *path, char out_why[STORE_WH
             "%.200s is mirrored from %.200s, so nothing can be written to it here; choose another "
             "repository",
             name.repository, mirror->urls[upstream]);
-    return upstream != UINT_MAX;
+    return upstream != UINT_MAX ||
+           (inner->revisions != NULL && inner->revisions->refuses(inner, path, out_why));
 }
 
 /* A model's name may have as many parts as a repository's. */

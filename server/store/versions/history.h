@@ -140,7 +140,6 @@ enum zt_status history_find(struct history *history, const struct history_repo *
 enum zt_status history_tree_get(struct history *history, const struct history_repo *repo,
                                 const char *commit, const struct history_tree **out_tree,
                                 struct zt_error *error);
-const struct history_tree *history_tree_hold(const struct history_tree *tree);
 /* Accepts NULL. */
 void history_tree_release(const struct history_tree *tree);
 /* Returns NULL if there is no such file. */

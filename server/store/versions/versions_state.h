@@ -1,0 +1,75 @@
+/* Shared by the files of the store of versions: its structure, and the files of commits. */
+#ifndef STORE_VERSIONS_VERSIONS_STATE_H
+#define STORE_VERSIONS_VERSIONS_STATE_H
+
+#include <pthread.h>
+
+#include "store/versions/versions_store.h"
+#include "zt/source.h"
+
+/* Number of names of models whose last search is remembered. */
+#define VERSIONS_SOUGHT 256
+
+struct versions {
+    struct store base; /* first */
+    struct versions_options options;
+    int root;             /* the folder's descriptor, borrowed from the inner store */
+    pthread_mutex_t lock; /* protects sought */
+    struct {
+        uint64_t hash;
+        int64_t at_ms;
+    } sought[VERSIONS_SOUGHT];
+};
+
+static inline struct versions *versions_of(struct store *store)
+{
+    return (struct versions *)store;
+}
+
+/* --- paths of commits (versions_path.c) --- */
+
+/* A file or folder of a commit. */
+struct versions_place {
+    struct history_repo repo;
+    char commit[HISTORY_COMMIT_SIZE];
+    struct zt_text base; /* REPOSITORY@COMMIT; borrowed from the path */
+    struct zt_text rest;
+    const struct history_tree *tree; /* held until versions_place_release */
+};
+
+/* Returns ZT_NOT_FOUND for every path that does not begin with a repository and a commit of it. */
+enum zt_status versions_place_find(struct versions *versions, struct zt_text path,
+                                   struct versions_place *out_place, struct zt_error *error);
+void versions_place_release(struct versions_place *place);
+
+/* Returns true if the repository of the path has that commit. From memory once the repository's log
+ * was read. */
+bool versions_knows(struct versions *versions, struct zt_text path);
+
+/* The identity of a commit's file: its bytes never change, wherever they are. */
+struct file_identity versions_identity(const struct history_file *file);
+
+/* Writes the path that the file has in the folder. Returns false if it is too long. */
+bool versions_current_path(const struct history_repo *repo, const struct history_file *file,
+                           char out_path[MODEL_PATH_SIZE]);
+
+/* --- files of commits (versions_source.c) --- */
+
+/* Opens a file of a commit: a kept file, or the folder's if it is the same. */
+enum zt_status versions_open_file(struct versions *versions, const struct versions_place *place,
+                                  const struct history_file *file, struct zt_source **out_source,
+                                  struct zt_error *error);
+/* Returns false if the source is not one of these files. A file that was written to gets a size
+ * that no file has; a file whose commit was forgotten gets a time of change that no file has. */
+bool versions_source_identity(struct versions *versions, struct zt_source *source,
+                              struct file_identity *out_identity);
+
+/* --- operations (versions_walk.c) --- */
+
+enum zt_status versions_walk(struct store *store, const char *folder, bool is_deep,
+                             store_visit visit, void *context, struct zt_error *error);
+bool versions_may_look_up(struct store *store, struct zt_text name);
+enum zt_status versions_look_up(struct store *store, struct zt_text name, store_visit visit,
+                                void *context, struct zt_error *error);
+
+#endif
