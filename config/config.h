@@ -139,6 +139,11 @@ struct config {
         bool xet;
     } hub;
     struct {
+        int64_t keep;       /* commits of each repository; 0: none, and there are no versions */
+        int64_t keep_s;     /* 0: no limit */
+        int64_t keep_bytes; /* 0: no limit */
+    } versions;
+    struct {
         char dir[CONFIG_TEXT_SIZE]; /* empty: the state folder's "cache" */
         int64_t max_bytes;          /* 0: what leaves enough free */
     } cache;

@@ -224,6 +224,20 @@ static bool validate_tls(const struct config *config, struct config_message *mes
     return true;
 }
 
+/* Replaced files stay in the same file system, and only one server may write to the folder. */
+static bool validate_versions(const struct config *config, struct config_message *message)
+{
+    if (config->versions.keep == 0)
+        return true;
+    if (config_root_is_bucket(config->root))
+        return config_fail(message, "versions.keep needs a folder as root: versions of a bucket "
+                                    "are not supported");
+    if (config->shared)
+        return config_fail(message, "versions.keep cannot be used with shared: only one server "
+                                    "may write to a folder with versions");
+    return true;
+}
+
 bool config_validate(const struct config *config, struct config_message *message)
 {
     struct config_listen listen;
@@ -232,7 +246,7 @@ bool config_validate(const struct config *config, struct config_message *message
         !validate_access(config, &listen, message) || !validate_tls(config, message) ||
         !validate_proxies(config, message) || !config_validate_base_path(config, message) ||
         !config_validate_browsers(config, message) || !config_validate_bucket(config, message) ||
-        !config_validate_s3_face(config, message))
+        !config_validate_s3_face(config, message) || !validate_versions(config, message))
         return false;
     /* The digests of smaller pieces take more memory than the reading they save is worth. */
     if (config->limits.digest_piece_bytes != 0 &&

@@ -11,11 +11,12 @@
 /* Larger than any file system, and small enough that sums do not overflow. */
 #define BYTES_MAX ((int64_t)1 << 60)
 #define DAY_S     86400
-#define YEAR_S    (365 * DAY_S)
+#define YEAR_S    (INT64_C(365) * DAY_S)
 /* About as many descriptors as a process may have on Debian by default. */
 #define CONNECTIONS_MAX 1000000
 #define THREADS_MAX     1024
 #define UPLOADS_MAX     1000000
+#define VERSIONS_MAX    1000000
 
 static const char *verify_words[] = {"lazy", "eager", "off", NULL};
 static const char *format_words[] = {"text", "json", NULL};
@@ -497,6 +498,27 @@ const struct config_key config_keys[] = {
      .number = 1,
      .meaning = "Whether clients of the Hub may upload with Xet, their default unless "
                 "HF_HUB_DISABLE_XET=1 is set."},
+    {.name = "versions.keep",
+     .argument = "--keep-versions",
+     .type = CONFIG_TYPE_COUNT,
+     .offset = PLACE(versions.keep),
+     .reloads = true,
+     .maximum = VERSIONS_MAX,
+     .meaning = "Commits to keep of each repository, with the files that they replaced or removed; "
+                "0 keeps none. Changing it to or from 0 needs a restart."},
+    {.name = "versions.keep_s",
+     .type = CONFIG_TYPE_SECONDS,
+     .offset = PLACE(versions.keep_s),
+     .reloads = true,
+     .maximum = 100 * YEAR_S,
+     .meaning = "Age after which a commit is forgotten; 0 sets no limit."},
+    {.name = "versions.keep_bytes",
+     .type = CONFIG_TYPE_BYTES,
+     .offset = PLACE(versions.keep_bytes),
+     .reloads = true,
+     .maximum = BYTES_MAX,
+     .meaning = "Maximum disk space of replaced and removed files, beyond which the oldest commits "
+                "are forgotten; 0 sets no limit."},
     {.name = "cache.dir",
      .argument = "--cache-dir",
      .type = CONFIG_TYPE_TEXT,

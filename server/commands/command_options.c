@@ -132,6 +132,8 @@ const struct command_option serve_options[] = {
     {"--shared", VALUE_NONE, false, NULL, NULL,
      "let other writable servers with --shared use the same folder, for a restart without downtime",
      0},
+    {"--keep-versions", VALUE_OTHER, false, "N", NULL,
+     "keep the files of this many commits of each repository; default 0, none", 0},
     {"--config", VALUE_FILE, false, "FILE", NULL,
      "JSON file; the environment and arguments override it", 0},
     {"--tokens", VALUE_FILE, false, "FILE", NULL,
