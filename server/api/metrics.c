@@ -18,6 +18,7 @@
 #include "http/tls/tls.h"
 #include "store/staging.h"
 #include "store/store.h"
+#include "store/versions/versions_store.h"
 #include "verify/verifier.h"
 
 #define MEDIA_TYPE "text/plain; version=0.0.4; charset=utf-8"
@@ -200,6 +201,28 @@ static void set_store(const struct server *server)
     metric_set(METRIC_STORE_RUNNING, report.requests_running);
 }
 
+/* --- versions --- */
+
+static void write_versions(FILE *stream, const struct server *server)
+{
+    struct history *history = store_history(server->store);
+    struct history_report report;
+
+    if (history == NULL)
+        return;
+    history_report(history, &report);
+    gauge(stream, "ztserve_versions_repositories", "Repositories with commits.",
+          report.repositories);
+    gauge(stream, "ztserve_versions_commits", "Commits that are kept.", report.commits);
+    gauge(stream, "ztserve_versions_kept_files", "Replaced and removed files that are kept.",
+          report.kept_files);
+    gauge(stream, "ztserve_versions_kept_bytes", "Size of these files.", report.kept_bytes);
+    metrics_write_family(stream, "ztserve_versions_removed_files_total", "counter",
+                         "Kept files that were deleted because no commit needs them.");
+    metrics_write_sample(stream, "ztserve_versions_removed_files_total", NULL,
+                         report.removed_files);
+}
+
 /* --- the page --- */
 
 static void write_page(FILE *stream, const struct request *request)
@@ -217,6 +240,7 @@ static void write_page(FILE *stream, const struct request *request)
     write_certificate(stream, server);
     write_models(stream, server, authorize_filter(request));
     write_workers(stream, server);
+    write_versions(stream, server);
     process_figures_write(stream);
 }
 

@@ -1,6 +1,6 @@
 /* The parts of a running server, for code that needs several of them. They are set at startup and
- * constant afterwards, except for access, shards_by_name, draining, files_changed and
- * disk_awaited_ms. */
+ * constant afterwards, except for access, shards_by_name, draining, files_changed,
+ * commits_recorded and disk_awaited_ms. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
 
@@ -62,6 +62,8 @@ struct server {
     atomic_bool draining;
     /* Number of files that this server has published at paths, or removed. */
     atomic_uint files_changed;
+    /* Number of commits that this server has recorded (versions/recording.h). */
+    atomic_uint commits_recorded;
     /* The secret in the upload addresses for Hub clients (hub/write/lfs_key.h). */
     uint8_t lfs_key[32];
     /* When an answer last had to wait for a disk (clock_coarse_ms); background reads then pause. */

@@ -36,6 +36,7 @@
 #include "s3/s3api_meta.h"
 #include "s3/s3api_view.h"
 #include "s3/write/s3api_upload.h"
+#include "serve/collection.h"
 #include "serve/confinement.h"
 #include "serve/idle_memory.h"
 #include "serve/root.h"
@@ -61,6 +62,7 @@ struct instance {
     struct listener listener;    /* sockets that a loop has taken over are -1 */
     struct listener s3_listener; /* the same for s3.listen; count 0: none */
     struct idle_memory *idle;
+    struct collection *collection; /* NULL: no versions are kept */
     struct upstream_tokens tokens; /* until the mirror is open */
 };
 
@@ -266,6 +268,7 @@ struct instance *instance_start(const struct config *config, const char *config_
         log_write(LOG_LEVEL_WARN, "changed files will be noticed only on SIGHUP");
     kept_uploads_watch(instance->server.kept);
     instance->idle = idle_memory_watch(&instance->server);
+    instance->collection = collection_watch(&instance->server);
     catalog_refresh(instance->server.catalog);
     if (instance->s3_listener.count > 0)
         log_write(LOG_LEVEL_INFO, "clients of S3 find the bucket %s also at %s://%s",
@@ -374,6 +377,11 @@ static bool choose_effective(const struct instance *instance, const struct confi
         log_write(LOG_LEVEL_WARN, "tls.cert was set or removed; the change takes effect when the "
                                   "server is restarted");
         out_effective->tls = instance->config.tls;
+    }
+    if ((instance->config.versions.keep == 0) != (wanted->versions.keep == 0)) {
+        log_write(LOG_LEVEL_WARN, "versions.keep was changed to or from 0; the change takes effect "
+                                  "when the server is restarted");
+        out_effective->versions = instance->config.versions;
     }
     if (config_validate(out_effective, &message))
         return true;
@@ -569,6 +577,7 @@ void instance_stop(struct instance *instance)
     workers_stop(server->waiters);
     workers_stop(server->workers);
     idle_memory_free(instance->idle);
+    collection_free(instance->collection);
     free_parts(server);
     access_release(server->access);
     tls_free(server->tls);

@@ -6,7 +6,7 @@
 #include "base/server.h"
 #include "store/versions/history.h"
 
-/* A change of a repository in progress. Zeroed: none, because nothing is kept. */
+/* A change of a repository in progress. Zeroed: none, because versions are off. */
 struct recording {
     struct server *server;
     struct history_repo repo;
@@ -14,21 +14,21 @@ struct recording {
 };
 
 /* Computes the SHA-256s of a repository's files that are not known yet, so that recording_begin
- * is quick. Does nothing if nothing is kept. On a worker; may take long. */
+ * is quick. No effect without versions. On a worker; may take long. */
 void recording_prepare(struct server *server, const struct history_repo *repo);
 
 /* Locks the repository, and records the present state of the folder if it differs from the last
  * commit, because files were put there by other means. Call it before the first change and before
- * the lock of a name is taken. Does nothing and succeeds if nothing is kept. On a worker. */
+ * the lock of a name is taken. Without versions, it only succeeds. On a worker. */
 enum zt_status recording_begin(struct recording *recording, struct server *server,
                                const struct history_repo *repo, struct zt_error *error);
-/* Records the state of the folder after the change, unless it is the same, and unlocks. note is
- * NULL if nothing was changed: nothing is recorded then. A failure means that the change was made
- * and will be recorded later without its note. May be called on a zeroed structure. */
+/* Records the state of the folder after the change, unless it is the same, and unlocks. note: NULL
+ * if no file was changed. A failure means that the change was made and will be recorded later
+ * without its note. Does nothing for a zeroed structure. */
 enum zt_status recording_end(struct recording *recording, const struct history_note *note,
                              struct history_commit *out_commit, struct zt_error *error);
 
-/* Replaces the files of the folder by those of a commit, and records that as a commit of main.
+/* Replaces the files of the folder by the files of a commit, and records that as a commit of main.
  * expected: the commit that main must have, or NULL. Returns ZT_ARGUMENT if it does not;
  * ZT_NOT_FOUND. On a worker. */
 enum zt_status recording_restore(struct server *server, const struct history_repo *repo,

@@ -5,6 +5,7 @@
 
 #include "hub/repos.h"
 #include "hub/write/staged_objects.h"
+#include "store/versions/history.h"
 #include "upload/shared/publication.h"
 #include "upload/shared/registry.h"
 #include "zt/digest.h"
@@ -55,15 +56,16 @@ struct commit {
     size_t count;
     size_t capacity;
     struct failure failure;
-    bool is_absent;                    /* failed because the repository does not exist */
-    bool has_no_place;                 /* failed because no file can have one of the paths, even
+    bool is_absent;                     /* failed because the repository does not exist */
+    bool has_no_place;                  /* failed because no file can have one of the paths, even
                                         * after removals */
-    unsigned failed_line;              /* 0: the failure is not about a line */
-    char failed_path[MODEL_PATH_SIZE]; /* the line's file, in the repository, if the failure is
+    unsigned failed_line;               /* 0: the failure is not about a line */
+    char failed_path[MODEL_PATH_SIZE];  /* the line's file, in the repository, if the failure is
                                         * about it */
-    char commit[HUB_COMMIT_SIZE];      /* the repository's commit, once everything is done */
-    size_t done;                       /* number of operations carried out */
-    struct remains remains;            /* unfinished work of these */
+    char commit[HUB_COMMIT_SIZE];       /* the repository's commit, once everything is done */
+    char recorded[HISTORY_COMMIT_SIZE]; /* of the history; empty: versions are off */
+    size_t done;                        /* number of operations carried out */
+    struct remains remains;             /* unfinished work of these */
 };
 
 /* Appends to the content of the arriving line, which becomes the file of the next operation. This

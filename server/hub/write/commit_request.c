@@ -20,6 +20,7 @@
 #include "hub/write/handlers.h"
 #include "hub/write/hub_refusal.h"
 #include "input/json_read.h"
+#include "upload/shared/recorded.h"
 #include "upload/shared/write_checks.h"
 
 struct commit_request {
@@ -356,6 +357,7 @@ static enum outcome reply_done(struct request *request, const struct commit *com
     json_object_end(json);
     json_reply_send(request, json);
     representation_field(&request->reply, "X-Repo-Commit", hex);
+    recorded_reply(request, commit->recorded);
     return OUTCOME_READY;
 }
 

@@ -11,6 +11,7 @@
 #include "store/staging.h"
 #include "upload/shared/publish_lock.h"
 #include "upload/shared/removal.h"
+#include "versions/recording.h"
 
 /* Prepended to a repository's name. No path begins with a dot. */
 #define COMMITS_OF ".commits of "
@@ -222,6 +223,28 @@ static bool carry_out_all(struct commit *commit)
     return true;
 }
 
+/* Records what was done as one commit of the history, also if the rest could not be. */
+static bool carry_out_recorded(struct commit *commit)
+{
+    struct history_repo repo = {.is_root_model = false};
+    const struct history_note note = {
+        .client = commit->request != NULL ? commit->request->client : NULL,
+        .title = commit->title[0] != '\0' ? commit->title : "Commit",
+        .message = commit->message[0] != '\0' ? commit->message : NULL};
+    struct recording recording;
+    struct history_commit recorded;
+    struct zt_error error;
+    bool is_done;
+
+    snprintf(repo.name, sizeof(repo.name), "%s", commit->repo);
+    if (recording_begin(&recording, commit->server, &repo, &error) != ZT_OK)
+        return failure_of_store(&commit->failure, &error);
+    is_done = carry_out_all(commit);
+    if (recording_end(&recording, commit->done > 0 ? &note : NULL, &recorded, &error) == ZT_OK)
+        memcpy(commit->recorded, recorded.id, sizeof(recorded.id));
+    return is_done;
+}
+
 static bool name_result(struct commit *commit)
 {
     struct hub_version *version;
@@ -250,6 +273,15 @@ static bool exclude_others(struct commit *commit, struct publish_lock *lock)
     return true;
 }
 
+/* Before the lock, so that other commits do not wait for it. */
+static void hash_unknown_files(const struct commit *commit)
+{
+    struct history_repo repo = {.is_root_model = false};
+
+    snprintf(repo.name, sizeof(repo.name), "%s", commit->repo);
+    recording_prepare(commit->server, &repo);
+}
+
 bool commit_run(struct commit *commit)
 {
     char name[LOCK_NAME_SIZE];
@@ -258,9 +290,11 @@ bool commit_run(struct commit *commit)
 
     if (!check_now(commit, true) || !check_files(commit))
         return false;
+    hash_unknown_files(commit);
     lock_repo(commit, name, &lock);
-    is_done = exclude_others(commit, &lock) && check_now(commit, false) && carry_out_all(commit) &&
-              name_result(commit) && remains_fail(&commit->remains, "committed", &commit->failure);
+    is_done = exclude_others(commit, &lock) && check_now(commit, false) &&
+              carry_out_recorded(commit) && name_result(commit) &&
+              remains_fail(&commit->remains, "committed", &commit->failure);
     publish_lock_release(&lock);
     return is_done;
 }

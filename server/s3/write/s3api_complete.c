@@ -16,6 +16,7 @@
 #include "s3/write/s3api_multipart.h"
 #include "s3/write/s3api_write_checks.h"
 #include "upload/shared/current_model.h"
+#include "upload/shared/recorded.h"
 #include "upload/shared/write_checks.h"
 
 struct complete {
@@ -86,6 +87,7 @@ void s3api_complete_multipart_begin(struct request *request)
     complete->completion.upload = upload;
     complete->completion.named = &complete->named;
     complete->completion.covers = authorize_filter(request);
+    complete->completion.client = request->client;
     complete->completion.preconditions = s3api_preconditions(request);
     if (!begin_body(request, complete) || !read_size(request, &complete->completion.stated_bytes) ||
         s3api_upload_state(upload) == S3API_UPLOAD_PUBLISHED)
@@ -213,6 +215,7 @@ static enum outcome reply_published(struct request *request, const struct comple
     if (xml == NULL)
         return OUTCOME_READY;
     assert(complete->is_published);
+    recorded_reply(request, complete->completion.published.commit);
     s3api_xml_begin(xml, root);
     xml_write_string(xml, "Location", request_target(request));
     xml_write_string(xml, "Bucket", request->server->config->s3.bucket);

@@ -304,6 +304,7 @@ static bool publish(struct s3api_completion *completion, struct staged_file **fi
         .is_file = true,
         .preconditions = completion->preconditions,
         .covers = completion->covers,
+        .client = completion->client,
         .published = completion->published,
     };
 

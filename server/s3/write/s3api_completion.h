@@ -21,6 +21,7 @@ struct s3api_completion {
     const struct s3api_named_parts *named;
     struct preconditions preconditions;
     struct name_filter covers;
+    const char *client;        /* name of the token, or NULL */
     uint64_t stated_bytes;     /* total length; UINT64_MAX: not stated */
     bool is_stated[CHECKSUMS]; /* checksums of the whole file, which are verified */
     struct zt_digest stated[CHECKSUMS];

@@ -17,6 +17,7 @@
 #include "s3/write/s3api_write_checks.h"
 #include "store/staging.h"
 #include "upload/shared/publication.h"
+#include "upload/shared/recorded.h"
 #include "upload/shared/write_checks.h"
 
 struct object_copy {
@@ -73,6 +74,8 @@ void s3api_copy_object_begin(struct request *request)
     copy->publication.name = copy->path;
     copy->publication.is_file = true;
     copy->publication.covers = authorize_filter(request);
+    copy->publication.client = request->client;
+    copy->publication.action = "Copy";
     copy->publication.preconditions = s3api_preconditions(request);
     if (s3api_copy_source_read(request, &copy->source) && read_directive(request, copy))
         (void)s3api_refuse_preconditions(request, copy->path, &copy->publication.preconditions);
@@ -176,6 +179,7 @@ static enum outcome reply_copied(struct request *request, const struct object_co
 
     if (xml == NULL)
         return OUTCOME_READY;
+    recorded_reply(request, published->commit);
     memcpy(value.bytes, published->sha256, sizeof(published->sha256));
     checksum_write(&value, checksum);
     s3api_etag(copy->path, &published->identity, etag);

@@ -1,5 +1,6 @@
 /* DeleteObject and DeleteObjects. A key that does not exist is deleted. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/server.h"
@@ -14,23 +15,27 @@
 #include "s3/write/s3api_body.h"
 #include "s3/write/s3api_delete_xml.h"
 #include "s3/write/s3api_write_checks.h"
+#include "upload/shared/recorded.h"
 #include "upload/shared/removal.h"
 #include "upload/shared/write_checks.h"
 
-/* Removes a file, and reports failed durability. On a worker. */
-static void remove_file(struct server *server, const char *path,
+/* Removes a file, and reports failed durability. Returns true if it was removed. On a worker. */
+static bool remove_file(struct server *server, const char *path,
                         const struct preconditions *preconditions, struct failure *failure)
 {
     struct remains remains = {.is_unsynced = false};
+    bool removed;
 
     assert(path[0] != '\0' && !failure->is_set);
-    if (removal_of_file(server, path, preconditions, &remains, failure)) {
+    removed = removal_of_file(server, path, preconditions, &remains, failure);
+    if (removed) {
         s3api_meta_forget(server->s3_meta, path);
         (void)remains_fail(&remains, "removed", failure);
     }
     /* Only a condition needs the object to exist. */
     if (failure->is_set && failure->problem == PROBLEM_NOT_FOUND && preconditions->if_match == NULL)
         *failure = (struct failure){.is_set = false};
+    return removed;
 }
 
 /* --- one object --- */
@@ -39,6 +44,7 @@ struct deletion {
     char path[MODEL_NAME_MAX + 1];
     struct preconditions preconditions; /* the texts belong to the request, which waits */
     bool was_run;
+    char commit[HISTORY_COMMIT_SIZE];
     struct failure failure;
 };
 
@@ -63,8 +69,14 @@ void s3api_delete_object_begin(struct request *request)
 static void work_on_one(struct request *request)
 {
     struct deletion *deletion = request->context;
+    struct recorded recorded;
+    bool removed;
 
-    remove_file(request->server, deletion->path, &deletion->preconditions, &deletion->failure);
+    if (!recorded_begin(&recorded, request->server, deletion->path, true, &deletion->failure))
+        return;
+    removed =
+        remove_file(request->server, deletion->path, &deletion->preconditions, &deletion->failure);
+    recorded_end(&recorded, removed, request->client, "Delete", deletion->path, deletion->commit);
 }
 
 static enum outcome run(struct request *request, void (*work)(struct request *request))
@@ -84,6 +96,8 @@ enum outcome s3api_delete_object(struct request *request)
     if (deletion != NULL && deletion->failure.is_set)
         return failure_reply(request, &deletion->failure);
     reply_empty(request, 204);
+    if (deletion != NULL)
+        recorded_reply(request, deletion->commit);
     return OUTCOME_READY;
 }
 
@@ -92,7 +106,10 @@ enum outcome s3api_delete_object(struct request *request)
 struct deletions {
     struct s3api_document document; /* first (s3api_body.h) */
     struct s3api_delete_list list;
-    struct xml_writer *xml; /* the answer */
+    struct xml_writer *xml;   /* the answer */
+    struct recorded recorded; /* of the repository of the last removed keys */
+    const char *removed;      /* one of these; NULL: none */
+    size_t removed_count;
     bool was_run;
 };
 
@@ -153,7 +170,35 @@ static void put_deleted(const struct deletions *deletions, const char *key)
     xml_write_close(deletions->xml, "Deleted");
 }
 
-static void delete_one(struct request *request, const struct deletions *deletions,
+/* Ends the commit of the last keys, which are of one repository. */
+static void end_commit(const struct request *request, struct deletions *deletions)
+{
+    char commit[HISTORY_COMMIT_SIZE];
+    char several[32];
+
+    snprintf(several, sizeof(several), "%zu files", deletions->removed_count);
+    recorded_end(&deletions->recorded, deletions->removed_count > 0, request->client, "Delete",
+                 deletions->removed_count == 1 ? deletions->removed : several, commit);
+    deletions->removed_count = 0;
+}
+
+static bool delete_recorded(const struct request *request, struct deletions *deletions,
+                            const char *path, const struct preconditions *preconditions,
+                            struct failure *failure)
+{
+    if (!recorded_covers(&deletions->recorded, request->server, path)) {
+        end_commit(request, deletions);
+        if (!recorded_begin(&deletions->recorded, request->server, path, true, failure))
+            return false;
+    }
+    if (!remove_file(request->server, path, preconditions, failure))
+        return false;
+    deletions->removed = path;
+    deletions->removed_count++;
+    return true;
+}
+
+static void delete_one(struct request *request, struct deletions *deletions,
                        const struct s3api_named_object *object)
 {
     const struct zt_text key = zt_text_from(object->key);
@@ -182,7 +227,7 @@ static void delete_one(struct request *request, const struct deletions *deletion
                   "this client may not use a key of this name");
         return;
     }
-    remove_file(request->server, object->key, &preconditions, &failure);
+    (void)delete_recorded(request, deletions, object->key, &preconditions, &failure);
     if (failure.is_set)
         put_error(deletions->xml, object->key, s3api_error_of(failure.problem),
                   failure.error.message);
@@ -192,10 +237,11 @@ static void delete_one(struct request *request, const struct deletions *deletion
 
 static void work_on_all(struct request *request)
 {
-    const struct deletions *deletions = request->context;
+    struct deletions *deletions = request->context;
 
     for (size_t i = 0; i < deletions->list.count; i++)
         delete_one(request, deletions, &deletions->list.objects[i]);
+    end_commit(request, deletions);
 }
 
 enum outcome s3api_delete_objects(struct request *request)

@@ -9,6 +9,7 @@
 #include "s3/write/handlers.h"
 #include "s3/write/s3api_body.h"
 #include "s3/write/s3api_write_checks.h"
+#include "upload/shared/recorded.h"
 #include "upload/shared/write_checks.h"
 #include "upload/whole/whole_put.h"
 
@@ -143,6 +144,7 @@ static enum outcome reply_published(struct request *request, const struct object
     reply_empty(request, 200);
     if (!s3api_body_reply_checksums(request, &object->body))
         s3api_reply_sha256(request, published->sha256);
+    recorded_reply(request, published->commit);
     /* Without a tag, another client has removed or replaced the object meanwhile. */
     if (published->etag[0] == '\0')
         return OUTCOME_READY;

@@ -16,6 +16,7 @@
 #include "digests/file_hashes.h"
 #include "upload/shared/current_model.h"
 #include "upload/shared/publish_lock.h"
+#include "upload/shared/recorded.h"
 #include "upload/shared/removal.h"
 #include "upload/shared/write_checks.h"
 #include "verify/component_digests.h"
@@ -32,6 +33,8 @@ static bool give_name_in_folder(struct publication *publication, const char *pat
                                 struct failure *failure)
 {
     const struct store_ops *ops = publication->server->store->ops;
+    const struct store_expected anything = {.what = STORE_EXPECTS_ANYTHING,
+                                            .sha256 = publication->published.sha256};
     struct zt_error error;
     enum zt_status status = ops->publish(publication->server->store, publication->stored, path,
                                          &store_expects_nothing, &error);
@@ -41,8 +44,8 @@ static bool give_name_in_folder(struct publication *publication, const char *pat
         return failure_refuse(failure, PROBLEM_PRECONDITION_FAILED, "the name was taken meanwhile");
     if (status == ZT_ARGUMENT) {
         publication->published.replaced = true;
-        status = ops->publish(publication->server->store, publication->stored, path,
-                              &store_expects_anything, &error);
+        status =
+            ops->publish(publication->server->store, publication->stored, path, &anything, &error);
     }
     if (status == ZT_ARGUMENT)
         return failure_set(failure, PROBLEM_CONFLICT, &error);
@@ -388,10 +391,29 @@ bool publication_publish(struct publication *publication, struct failure *failur
     return prepare(publication, path, failure) && publish_model(publication, path, failure);
 }
 
+/* Publishes as one commit of the repository. */
+static bool publish_recorded(struct publication *publication, struct failure *failure)
+{
+    const char *action = publication->action != NULL ? publication->action : "Upload";
+    char path[MODEL_PATH_SIZE];
+    struct recorded recorded;
+    bool published;
+
+    if (!recorded_begin(&recorded, publication->server, publication->name, publication->is_file,
+                        failure))
+        return false;
+    published = publication_publish(publication, failure);
+    snprintf(path, sizeof(path), "%s%s", publication->name,
+             publication->is_file ? "" : publication->extension);
+    recorded_end(&recorded, published, publication->client, action, path,
+                 publication->published.commit);
+    return published;
+}
+
 bool publication_run(struct publication *publication, struct failure *failure)
 {
     const bool published =
-        publication_check(publication, failure) && publication_publish(publication, failure);
+        publication_check(publication, failure) && publish_recorded(publication, failure);
 
     publication_clear(publication);
     assert(published == (publication->stored == NULL));

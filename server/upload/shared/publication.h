@@ -24,6 +24,9 @@ struct publication {
     struct preconditions preconditions;
     /* The names that the client may use. They must include the names of the model's shards. */
     struct name_filter covers;
+    /* For the commit of the repository: the client's name, and a verb ("PUT"; NULL: "Upload"). */
+    const char *client;
+    const char *action;
     /* Returns the digest of a component's decoded bytes, or NULL if it is unknown. The function is
      * NULL if no decoded bytes were hashed. *out_compressed: the component is stored compressed. */
     const uint8_t *(*decoded_sha256)(void *context, struct zt_text object, struct zt_text component,

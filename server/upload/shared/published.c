@@ -7,6 +7,7 @@
 #include "base/server.h"
 #include "http/fields/digest_fields.h"
 #include "http/fields/uri.h"
+#include "upload/shared/recorded.h"
 
 static atomic_bool were_noted;
 
@@ -86,6 +87,7 @@ void published_reply_digest(struct request *request, const struct published *pub
     representation_field(&request->reply, "Repr-Digest", request_print(request, "%s", digest));
     request->reply.etag =
         published->etag[0] != '\0' ? request_print(request, "%s", published->etag) : NULL;
+    recorded_reply(request, published->commit);
 }
 
 void published_reply(struct request *request, unsigned status, struct published_name name,

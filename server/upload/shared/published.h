@@ -5,6 +5,7 @@
 
 #include "catalog/generation.h"
 #include "http/exchange/request.h"
+#include "store/versions/history.h"
 #include "upload/shared/failure.h"
 
 /* An extension and NUL. The longest extension is an index's. */
@@ -26,6 +27,7 @@ struct published {
                                       * any more */
     struct file_identity identity;   /* of a file at a path; valid if there is an ETag */
     bool replaced;
+    char commit[HISTORY_COMMIT_SIZE]; /* of the repository; empty: not recorded */
     struct remains remains;
 };
 

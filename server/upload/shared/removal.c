@@ -12,7 +12,7 @@ enum zt_status removal_of_version(struct server *server, const char *path,
                                   const struct file_identity *identity, struct remains *remains,
                                   struct zt_error *error)
 {
-    const struct store_expected expected = {STORE_EXPECTS_VERSION, *identity};
+    const struct store_expected expected = {.what = STORE_EXPECTS_VERSION, .identity = *identity};
     const enum zt_status status = server->store->ops->remove(server->store, path, &expected, error);
 
     if (status == ZT_OK) {

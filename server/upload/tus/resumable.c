@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "http/exchange/authorize.h"
 #include "store/staging.h"
 #include "upload/tus/tus_fields.h"
 
@@ -459,7 +460,7 @@ bool resumable_settle(struct resumable *resumable, struct failure *failure)
     return complete(resumable, publication_settle, failure);
 }
 
-static bool run_publication(struct resumable *resumable, struct name_filter covers,
+static bool run_publication(struct resumable *resumable, const struct request *request,
                             struct failure *failure)
 {
     struct publication publication = {
@@ -470,7 +471,8 @@ static bool run_publication(struct resumable *resumable, struct name_filter cove
         .preconditions = {.if_match = resumable->texts[RESUMABLE_IF_MATCH],
                           .if_none_match = resumable->texts[RESUMABLE_IF_NONE_MATCH],
                           .if_unmodified_since = resumable->texts[RESUMABLE_IF_UNMODIFIED_SINCE]},
-        .covers = covers,
+        .covers = authorize_filter(request),
+        .client = request->client,
         .published = resumable->published,
     };
 
@@ -499,14 +501,15 @@ static bool is_of_disk(enum problem problem)
     return problem == PROBLEM_INTERNAL || problem == PROBLEM_INSUFFICIENT_STORAGE;
 }
 
-static bool publish(struct resumable *resumable, struct name_filter covers, struct failure *failure)
+static bool publish(struct resumable *resumable, const struct request *request,
+                    struct failure *failure)
 {
     assert(resumable->users > 0);
     assert(resumable->role != RESUMABLE_PART);
     assert(resumable_state(resumable) == RESUMABLE_RECEIVING);
     assert(atomic_load(&resumable->durable) == atomic_load(&resumable->length));
     if (hash_whole(resumable, failure) && check_digest(resumable, failure) &&
-        note_end(resumable, failure) && run_publication(resumable, covers, failure)) {
+        note_end(resumable, failure) && run_publication(resumable, request, failure)) {
         kept_uploads_finish(&resumable->kept);
         metric_add(METRIC_PUBLISHED_RESUMABLE, 1);
         return true;
@@ -520,14 +523,14 @@ static bool publish(struct resumable *resumable, struct name_filter covers, stru
     return false;
 }
 
-bool resumable_publish(struct resumable *resumable, struct name_filter covers,
+bool resumable_publish(struct resumable *resumable, const struct request *request,
                        struct failure *failure)
 {
     bool is_published;
 
     if (!resumable_enter(resumable, failure))
         return false;
-    is_published = publish(resumable, covers, failure);
+    is_published = publish(resumable, request, failure);
     resumable_leave(resumable);
     return is_published;
 }

@@ -112,10 +112,10 @@ void resumable_take(struct resumable *resumable, const struct body_piece *piece)
 /* Makes all received bytes and the length durable. On a worker. */
 enum zt_status resumable_make_durable(struct resumable *resumable, struct zt_error *error);
 
-/* Validates and publishes, when all bytes are durable. covers passes the names that the client may
- * use. For the holder of the claim, on a worker. Returns false with failure set; the upload is then
- * gone if no further try can succeed, otherwise unchanged. */
-bool resumable_publish(struct resumable *resumable, struct name_filter covers,
+/* Validates and publishes, when all bytes are durable. request is the client's. For the holder of
+ * the claim, on a worker. Returns false with failure set; the upload is then gone if no further try
+ * can succeed, otherwise unchanged. */
+bool resumable_publish(struct resumable *resumable, const struct request *request,
                        struct failure *failure);
 
 /* Retries the unfinished work of a published upload. On a worker. Returns false with failure

@@ -196,7 +196,7 @@ static void work_head(struct request *request)
     else if (resumable_state(resumable) == RESUMABLE_PUBLISHED)
         (void)resumable_complete(resumable, &visit->failure);
     else if (make_durable(visit) && visit->claim != 0 && awaits_publication(request, resumable))
-        (void)(resumable_publish(resumable, authorize_filter(request), &visit->failure) &&
+        (void)(resumable_publish(resumable, request, &visit->failure) &&
                resumable_report(resumable, &visit->failure));
     resumable_end_claim(resumable, &visit->claim);
 }

@@ -384,14 +384,14 @@ static bool make_durable(struct tus_body *body)
     return failure_of_store(&body->failure, &error);
 }
 
-static bool publish_whole(struct tus_body *body, struct name_filter covers)
+static bool publish_whole(struct tus_body *body, const struct request *request)
 {
     struct resumable *resumable = body->resumable;
 
     if (resumable_state(resumable) == RESUMABLE_PUBLISHED)
         return resumable_complete(resumable, &body->failure);
     return resumable->role == RESUMABLE_PART || !resumable_is_whole(resumable) ||
-           (resumable_publish(resumable, covers, &body->failure) &&
+           (resumable_publish(resumable, request, &body->failure) &&
             resumable_report(resumable, &body->failure));
 }
 
@@ -405,7 +405,7 @@ void tus_body_work(struct request *request)
     body->is_finished = true;
     finished = finished && !body->failure.is_set &&
                (body->chunk == NULL || (check_chunk(body) && append_chunk(body))) &&
-               make_durable(body) && publish_whole(body, authorize_filter(request));
+               make_durable(body) && publish_whole(body, request);
     assert(finished == !body->failure.is_set);
     body->offset = atomic_load(&body->resumable->durable);
     leave(body);

@@ -295,10 +295,10 @@ static bool fill(struct concat *concat)
     return is_filled;
 }
 
-static bool fill_and_publish(struct concat *concat, struct name_filter covers)
+static bool fill_and_publish(struct concat *concat, const struct request *request)
 {
     assert(concat->claim != 0);
-    if (fill(concat) && resumable_publish(concat->final, covers, &concat->failure))
+    if (fill(concat) && resumable_publish(concat->final, request, &concat->failure))
         return true;
     if (resumable_state(concat->final) != RESUMABLE_GONE)
         resumable_drop(concat->final);
@@ -320,7 +320,7 @@ static void work(struct request *request)
     assert(!concat->is_done);
     if (concat->is_repeated) {
         (void)resumable_complete(concat->final, &concat->failure);
-    } else if (add_final(concat) && fill_and_publish(concat, authorize_filter(request))) {
+    } else if (add_final(concat) && fill_and_publish(concat, request)) {
         end_parts(concat);
         (void)resumable_report(concat->final, &concat->failure);
     }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "upload/shared/current_model.h"
+#include "upload/shared/recorded.h"
 #include "upload/shared/removal.h"
 #include "upload/shared/write_checks.h"
 
@@ -20,6 +21,7 @@ struct removal {
     struct server *server;
     char name[MODEL_NAME_MAX + 1];
     struct preconditions preconditions; /* the texts belong to the request, which waits */
+    char commit[HISTORY_COMMIT_SIZE];
     struct remains remains;
     struct failure failure;
 };
@@ -184,9 +186,9 @@ static void remove_parts(struct removal *removal, const struct generation *model
         catalog_let_go(server->catalog, &withheld);
 }
 
-static void run_removal(struct request *request)
+/* Returns true if the model's own file was removed. */
+static bool remove_model(struct removal *removal)
 {
-    struct removal *removal = request->context;
     const uint64_t failed_before = failed_lookups_count();
     struct publish_lock lock;
     struct generation *current;
@@ -194,7 +196,7 @@ static void run_removal(struct request *request)
 
     assert(!removal->failure.is_set && removal->name[0] != '\0');
     if (!publish_lock_take(&lock, removal->server, removal->name, &removal->failure))
-        return;
+        return false;
     current = model_find_current(removal->server, removal->name);
     removed = model_reads_succeeded(failed_before, &removal->failure) &&
               model_is_current(&lock, current, &removal->failure) && check(removal, current) &&
@@ -207,6 +209,19 @@ static void run_removal(struct request *request)
     if (removed && current->is_joined)
         remove_parts(removal, current);
     generation_release(current);
+    return removed;
+}
+
+static void run_removal(struct request *request)
+{
+    struct removal *removal = request->context;
+    struct recorded recorded;
+    bool removed;
+
+    if (!recorded_begin(&recorded, removal->server, removal->name, false, &removal->failure))
+        return;
+    removed = remove_model(removal);
+    recorded_end(&recorded, removed, request->client, "Delete", removal->name, removal->commit);
     if (removed)
         (void)remains_fail(&removal->remains, "removed", &removal->failure);
 }
@@ -237,6 +252,7 @@ enum outcome model_delete_handle(struct request *request)
     if (removal->failure.is_set)
         return failure_reply(request, &removal->failure);
     reply_empty(request, 204);
+    recorded_reply(request, removal->commit);
     return OUTCOME_READY;
 }
 
@@ -245,6 +261,7 @@ enum outcome model_delete_handle(struct request *request)
 struct file_removal {
     char path[MODEL_NAME_MAX + 1];
     struct preconditions preconditions; /* the texts belong to the request, which waits */
+    char commit[HISTORY_COMMIT_SIZE];
     struct failure failure;
 };
 
@@ -252,10 +269,16 @@ static void run_file_removal(struct request *request)
 {
     struct file_removal *removal = request->context;
     struct remains remains = {.is_unsynced = false};
+    struct recorded recorded;
+    bool removed;
 
     assert(!removal->failure.is_set && removal->path[0] != '\0');
-    if (removal_of_file(request->server, removal->path, &removal->preconditions, &remains,
-                        &removal->failure))
+    if (!recorded_begin(&recorded, request->server, removal->path, true, &removal->failure))
+        return;
+    removed = removal_of_file(request->server, removal->path, &removal->preconditions, &remains,
+                              &removal->failure);
+    recorded_end(&recorded, removed, request->client, "Delete", removal->path, removal->commit);
+    if (removed)
         (void)remains_fail(&remains, "removed", &removal->failure);
 }
 
@@ -282,5 +305,6 @@ enum outcome file_delete_handle(struct request *request)
     if (removal->failure.is_set)
         return failure_reply(request, &removal->failure);
     reply_empty(request, 204);
+    recorded_reply(request, removal->commit);
     return OUTCOME_READY;
 }

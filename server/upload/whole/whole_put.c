@@ -107,6 +107,8 @@ void *whole_put_new(struct request *request, struct zt_text name, bool is_file, 
     put->publication.name = put->name;
     put->publication.is_file = is_file;
     put->publication.covers = authorize_filter(request);
+    put->publication.client = request->client;
+    put->publication.action = "PUT";
     put->counted.entry.is_file = is_file;
     return put;
 }

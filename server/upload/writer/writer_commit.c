@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "http/exchange/authorize.h"
 #include "store/staging.h"
 #include "upload/shared/current_model.h"
 #include "upload/shared/publication.h"
@@ -309,12 +310,13 @@ void writer_commit_complete(struct writer_session *session, struct failure *fail
 }
 
 bool writer_commit(struct writer_session *session, const struct preconditions *preconditions,
-                   struct name_filter covers, struct failure *failure)
+                   const struct request *request, struct failure *failure)
 {
     struct commit commit = {.session = session,
                             .publication = {.server = session->kept.server,
                                             .name = session->kept.entry.model,
-                                            .covers = covers,
+                                            .covers = authorize_filter(request),
+                                            .client = request->client,
                                             .decoded_sha256 = decoded_sha256,
                                             .context = session},
                             .failure = failure};

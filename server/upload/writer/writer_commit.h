@@ -6,10 +6,10 @@
 
 /* Commits a session that the caller has made COMMITTING; afterwards it is COMMITTED or open again.
  * Checks the preconditions of the committing request and of the request that began the upload.
- * covers passes the names that the client may use. Returns false with failure set: the upload is
+ * request is the client's. Returns false with failure set: the upload is
  * unchanged, unless it is COMMITTED and its publication is unfinished. On a worker. */
 bool writer_commit(struct writer_session *session, const struct preconditions *preconditions,
-                   struct name_filter covers, struct failure *failure);
+                   const struct request *request, struct failure *failure);
 
 /* Retries the unfinished work of a committed session's publication. Sets failure if some work is
  * still unfinished. On a worker. */

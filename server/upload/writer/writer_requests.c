@@ -190,8 +190,7 @@ static void work_commit(struct request *request)
     enum writer_state before;
 
     if (writer_round_end(writing->session, WRITER_COMMITTING, &before))
-        (void)writer_commit(writing->session, &preconditions, authorize_filter(request),
-                            &writing->failure);
+        (void)writer_commit(writing->session, &preconditions, request, &writing->failure);
     else if (before == WRITER_COMMITTING)
         refuse_while_committing(&writing->failure);
     else if (before == WRITER_DROPPED)

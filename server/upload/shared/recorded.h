@@ -1,0 +1,34 @@
+/* Records a change of stored files as one commit of their repository, if versions are kept. Every
+ * request that publishes or removes files calls begin before its first change, and before it locks
+ * a name. */
+#ifndef UPLOAD_SHARED_RECORDED_H
+#define UPLOAD_SHARED_RECORDED_H
+
+#include "http/exchange/request.h"
+#include "upload/shared/failure.h"
+#include "versions/recording.h"
+
+/* A change in progress. Zeroed: none. */
+struct recorded {
+    struct recording recording;
+};
+
+/* Begins a change of a model, or, with is_file, of the file at a path. Hashes unknown files of the
+ * repository first. Returns false with failure set. On a worker; may take long. */
+bool recorded_begin(struct recorded *recorded, struct server *server, const char *name,
+                    bool is_file, struct failure *failure);
+
+/* Returns true if the change in progress also covers the file at a path, or if versions are
+ * off. */
+bool recorded_covers(const struct recorded *recorded, struct server *server, const char *path);
+
+/* Ends it; is_changed: something was published or removed. client: a name or NULL; action and path
+ * are the commit's title, such as "PUT" and the path that begin was called with. out_commit: the
+ * commit's identity; empty if there is none. */
+void recorded_end(struct recorded *recorded, bool is_changed, const char *client,
+                  const char *action, const char *path, char out_commit[HISTORY_COMMIT_SIZE]);
+
+/* Adds the field ZT-Commit to the reply, unless the text is empty. */
+void recorded_reply(struct request *request, const char *commit);
+
+#endif

@@ -1,0 +1,330 @@
+/* Goes back to an earlier commit: gives kept files their names again, and removes the files that
+ * the commit does not have. No byte is copied or read. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/changes.h"
+#include "catalog/catalog.h"
+#include "digests/file_hashes.h"
+#include "store/store_path.h"
+#include "store/versions/versions_store.h"
+#include "versions/folder_state.h"
+#include "versions/recording.h"
+
+struct restoration {
+    struct server *server;
+    struct history *history;
+    const struct history_repo *repo;
+    struct store *folder;            /* without versions and mirrors */
+    struct folder_state now;         /* before the change */
+    const struct history_tree *tree; /* the state to restore */
+    size_t restored;                 /* the first files of the tree that have their bytes */
+};
+
+static bool is_same(const struct history_file *a, const struct history_file *b)
+{
+    return a != NULL && b != NULL && memcmp(a->sha256, b->sha256, sizeof(a->sha256)) == 0;
+}
+
+static const struct history_file *find_now(const struct restoration *restoration, const char *path)
+{
+    return folder_state_find(&restoration->now, path);
+}
+
+static const struct history_file *find_wanted(const struct restoration *restoration,
+                                              const char *path)
+{
+    return history_tree_find(restoration->tree, zt_text_from(path));
+}
+
+/* Writes a file's path below the root. */
+static enum zt_status write_path(const struct restoration *restoration, const char *path,
+                                 char out_path[MODEL_PATH_SIZE], struct zt_error *error)
+{
+    return folder_state_path(restoration->repo, path, out_path)
+               ? ZT_OK
+               : zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "a path is too long");
+}
+
+static enum zt_status open_folder(const struct restoration *restoration, const char *path,
+                                  int *out_folder, const char **out_base, struct zt_error *error)
+{
+    *out_folder =
+        store_path_open_parent(store_local_root(restoration->folder), path, true, out_base);
+    return *out_folder >= 0 ? ZT_OK : store_fail_errno(error, errno, "cannot open the folder");
+}
+
+static enum zt_status keep(const struct restoration *restoration, const struct history_file *file,
+                           struct zt_error *error)
+{
+    const size_t at = (size_t)(file - restoration->now.files);
+    char path[MODEL_PATH_SIZE];
+    const char *base;
+    int folder;
+    enum zt_status status = write_path(restoration, file->path, path, error);
+
+    if (status == ZT_OK)
+        status = open_folder(restoration, path, &folder, &base, error);
+    if (status != ZT_OK)
+        return status;
+    status = history_keep_file(restoration->history, folder, base, &restoration->now.identities[at],
+                               file->sha256, error);
+    close(folder);
+    return status;
+}
+
+/* --- before any change --- */
+
+/* Finds any file of the folder that has these bytes. */
+static const struct history_file *find_bytes(const struct restoration *restoration,
+                                             const struct history_file *wanted)
+{
+    const struct folder_state *now = &restoration->now;
+
+    for (size_t i = 0; i < now->count; i++)
+        if (is_same(&now->files[i], wanted))
+            return &now->files[i];
+    return NULL;
+}
+
+/* Makes sure that the bytes of every file that must be restored are kept, and that no file gets
+ * lost. */
+static enum zt_status keep_all(const struct restoration *restoration, struct zt_error *error)
+{
+    const struct folder_state *now = &restoration->now;
+    enum zt_status status = ZT_OK;
+
+    for (size_t i = 0; i < now->count && status == ZT_OK; i++)
+        if (!is_same(find_wanted(restoration, now->files[i].path), &now->files[i]))
+            status = keep(restoration, &now->files[i], error);
+    for (size_t i = 0; i < restoration->tree->count && status == ZT_OK; i++) {
+        const struct history_file *wanted = &restoration->tree->files[i];
+        const struct history_file *elsewhere;
+        struct file_identity ignored;
+
+        if (is_same(find_now(restoration, wanted->path), wanted))
+            continue;
+        status = history_stat_kept(restoration->history, wanted->sha256, &ignored, error);
+        elsewhere = status == ZT_NOT_FOUND ? find_bytes(restoration, wanted) : NULL;
+        if (elsewhere != NULL)
+            status = keep(restoration, elsewhere, error);
+    }
+    return status;
+}
+
+/* --- removals --- */
+
+/* Returns true if a file is where the commit has a folder, or below a file of the commit. */
+static bool is_in_way(const struct restoration *restoration, const char *path)
+{
+    const struct history_tree *tree = restoration->tree;
+    const size_t length = strlen(path);
+    char above[MODEL_PATH_SIZE];
+
+    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
+        if (find_wanted(restoration, above) != NULL)
+            return true;
+    }
+    for (size_t i = 0; i < tree->count; i++)
+        if (strncmp(tree->files[i].path, path, length) == 0 && tree->files[i].path[length] == '/')
+            return true;
+    return false;
+}
+
+static enum zt_status remove_files(const struct restoration *restoration, bool in_way,
+                                   struct zt_error *error)
+{
+    const struct folder_state *now = &restoration->now;
+    struct store *folder = restoration->folder;
+    const size_t kept_length =
+        restoration->repo->is_root_model ? 0 : strlen(restoration->repo->name);
+    enum zt_status status = ZT_OK;
+
+    for (size_t i = 0; i < now->count && status == ZT_OK; i++) {
+        const char *name = now->files[i].path;
+        char path[MODEL_PATH_SIZE];
+
+        if (find_wanted(restoration, name) != NULL || is_in_way(restoration, name) != in_way)
+            continue;
+        status = write_path(restoration, name, path, error);
+        if (status == ZT_OK)
+            status = folder->ops->remove(folder, path, &store_expects_anything, error);
+        if (status == ZT_NOT_FOUND)
+            status = ZT_OK; /* Keeping it has moved it. */
+        if (status != ZT_OK)
+            break;
+        (void)store_settle(folder, path, error);
+        folder->ops->remove_emptied(folder, path, kept_length);
+    }
+    return status;
+}
+
+/* --- restored files --- */
+
+static enum zt_status restore_file(const struct restoration *restoration,
+                                   const struct history_file *wanted, struct zt_error *error)
+{
+    char path[MODEL_PATH_SIZE];
+    const char *base;
+    int folder;
+    enum zt_status status = write_path(restoration, wanted->path, path, error);
+
+    if (status == ZT_OK)
+        status = open_folder(restoration, path, &folder, &base, error);
+    if (status != ZT_OK)
+        return status;
+    status = history_restore(restoration->history, wanted->sha256, folder, base, error);
+    close(folder);
+    return status == ZT_OK ? store_settle(restoration->folder, path, error) : status;
+}
+
+static enum zt_status restore_files(struct restoration *restoration, struct zt_error *error)
+{
+    enum zt_status status = ZT_OK;
+
+    for (size_t i = 0; i < restoration->tree->count && status == ZT_OK; i++) {
+        const struct history_file *wanted = &restoration->tree->files[i];
+
+        if (!is_same(find_now(restoration, wanted->path), wanted))
+            status = restore_file(restoration, wanted, error);
+        restoration->restored += status == ZT_OK;
+    }
+    return status;
+}
+
+/* --- what is known of the files --- */
+
+/* Returns false if a file that was not restored is another one now. */
+static bool is_untouched(const struct restoration *restoration, const struct history_file *wanted,
+                         const struct file_identity *identity)
+{
+    const struct history_file *before = find_now(restoration, wanted->path);
+    const struct file_identity *then;
+
+    if (!is_same(before, wanted))
+        return true;
+    then = &restoration->now.identities[before - restoration->now.files];
+    return then->device == identity->device && then->inode == identity->inode &&
+           then->size_bytes == identity->size_bytes && then->modified_ns == identity->modified_ns;
+}
+
+/* Links have changed the times of files whose bytes are known, so their digests are noted again. */
+static void note_digest(const struct restoration *restoration, const struct history_file *wanted)
+{
+    struct store *folder = restoration->folder;
+    struct file_identity identity;
+    struct zt_source *source;
+    struct zt_error ignored;
+    char path[MODEL_PATH_SIZE];
+
+    if (write_path(restoration, wanted->path, path, &ignored) != ZT_OK ||
+        folder->ops->open(folder, path, &source, &identity, &ignored) != ZT_OK)
+        return;
+    zt_source_close(source);
+    if (is_untouched(restoration, wanted, &identity))
+        file_hashes_keep(restoration->server->hashes, path, &identity, wanted->sha256);
+}
+
+static void show(const struct restoration *restoration, const char *name)
+{
+    char path[MODEL_PATH_SIZE];
+    char model[MODEL_NAME_MAX + 1];
+
+    if (folder_state_path(restoration->repo, name, path) && model_path_name(path, model))
+        generation_release(catalog_update(restoration->server->catalog, path));
+}
+
+static void show_all(const struct restoration *restoration)
+{
+    const struct history_tree *tree = restoration->tree;
+    const struct folder_state *now = &restoration->now;
+
+    for (size_t i = 0; i < restoration->restored; i++)
+        note_digest(restoration, &tree->files[i]);
+    for (size_t i = 0; i < now->count; i++)
+        if (find_wanted(restoration, now->files[i].path) == NULL)
+            show(restoration, now->files[i].path);
+    for (size_t i = 0; i < tree->count; i++)
+        if (!is_same(find_now(restoration, tree->files[i].path), &tree->files[i]))
+            show(restoration, tree->files[i].path);
+    atomic_fetch_add(&restoration->server->files_changed, 1);
+    changes_note();
+}
+
+/* --- all of it --- */
+
+static enum zt_status check_head(const struct restoration *restoration, const char *expected,
+                                 struct zt_error *error)
+{
+    struct history_found found;
+    enum zt_status status;
+
+    if (expected == NULL)
+        return ZT_OK;
+    status = history_find(restoration->history, restoration->repo, zt_text_from(HISTORY_MAIN),
+                          &found, error);
+    if (status == ZT_OK && strcmp(found.commit, expected) != 0)
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the repository is at commit %s",
+                       found.commit);
+    return status;
+}
+
+/* With the repository locked. *out_changed: files may have changed, also on failure. */
+static enum zt_status restore_held(struct restoration *restoration, const char *expected,
+                                   bool *out_changed, struct zt_error *error)
+{
+    enum zt_status status = check_head(restoration, expected, error);
+
+    if (status == ZT_OK)
+        status =
+            folder_state_read(restoration->server, restoration->repo, &restoration->now, error);
+    if (status == ZT_OK)
+        status = keep_all(restoration, error);
+    if (status != ZT_OK)
+        return status;
+    *out_changed = true;
+    status = remove_files(restoration, true, error);
+    if (status == ZT_OK)
+        status = restore_files(restoration, error);
+    if (status == ZT_OK)
+        status = remove_files(restoration, false, error);
+    show_all(restoration);
+    return status;
+}
+
+enum zt_status recording_restore(struct server *server, const struct history_repo *repo,
+                                 const char *commit, const char *expected,
+                                 const struct history_note *note, struct history_commit *out_commit,
+                                 struct zt_error *error)
+{
+    struct restoration restoration = {.server = server,
+                                      .history = store_history(server->store),
+                                      .repo = repo,
+                                      .folder = store_innermost(server->store)};
+    struct recording recording;
+    struct zt_error late;
+    bool is_changed = false;
+    enum zt_status status;
+
+    if (restoration.history == NULL)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "no versions are kept");
+    recording_prepare(server, repo);
+    status = recording_begin(&recording, server, repo, error);
+    if (status != ZT_OK)
+        return status;
+    status = history_tree_get(restoration.history, repo, commit, &restoration.tree, error);
+    if (status == ZT_OK)
+        status = restore_held(&restoration, expected, &is_changed, error);
+    history_tree_release(restoration.tree);
+    folder_state_free(&restoration.now);
+    if (recording_end(&recording, is_changed ? note : NULL, out_commit, &late) != ZT_OK &&
+        status == ZT_OK && error != NULL) {
+        *error = late;
+        status = late.status;
+    }
+    return status;
+}
