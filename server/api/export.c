@@ -1,6 +1,9 @@
-/* Exports: selected objects as a file of another format. */
+/* Exports: selected objects as a file of another format, described by the query of a GET or by the
+ * body of a QUERY or POST. */
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
+#include <strings.h>
 
 #include "api/attachment.h"
 #include "api/export_reply.h"
@@ -8,7 +11,17 @@
 #include "api/parameters.h"
 #include "api/reference.h"
 #include "api/resolve.h"
+#include "derived/export_body.h"
+#include "derived/revision.h"
+#include "http/exchange/json_body.h"
 #include "http/exchange/problem.h"
+#include "http/fields/grammar.h"
+
+#define BODY_TYPE "application/json"
+/* A longer body takes too long to read on a loop, so a worker does it. */
+#define INLINE_BODY_BYTES 4096
+/* Longer revisions are cut in messages. */
+#define SHOWN_MAX 100
 
 static const struct kind {
     const char *name;
@@ -33,20 +46,26 @@ static const struct kind *kind_of(enum zt_target target)
     return kind;
 }
 
+static bool find_target(struct zt_text format, enum zt_target *out_target)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (zt_text_is(format, kinds[i].name)) {
+            *out_target = kinds[i].target;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Returns false if it has replied. */
 static bool read_format(struct request *request, enum zt_target *out_target)
 {
     struct zt_text text;
     struct zt_text again;
-    bool given =
-        request_query(request, "format", 0, &text) && !request_query(request, "format", 1, &again);
 
-    for (size_t i = 0; given && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (zt_text_is(text, kinds[i].name)) {
-            *out_target = kinds[i].target;
-            return true;
-        }
-    }
+    if (request_query(request, "format", 0, &text) &&
+        !request_query(request, "format", 1, &again) && find_target(text, out_target))
+        return true;
     problem_reply(request, PROBLEM_INVALID_REQUEST,
                   "format must be safetensors, zt, zt2, npz or reference");
     return false;
@@ -83,6 +102,17 @@ static const char *make_disposition(struct request *request, const struct export
     return attachment_of_model(request, generation_name(request->generation), ending);
 }
 
+/* Replies with the export of a view. */
+static enum outcome reply_view(struct request *request, struct export_view *view)
+{
+    const enum outcome outcome = export_reply(request, view);
+
+    if (outcome == OUTCOME_READY && !request->replied)
+        representation_field(&request->reply, "Content-Disposition",
+                             make_disposition(request, view));
+    return outcome;
+}
+
 /* Returns NULL if it has replied. */
 static struct export_view *make_view(struct request *request)
 {
@@ -107,11 +137,136 @@ enum outcome export_get(struct request *request)
         return outcome;
     view = request->context != NULL ? request->context : make_view(request);
     request->context = view;
-    if (view == NULL)
+    return view != NULL ? reply_view(request, view) : OUTCOME_READY;
+}
+
+/* --- the handler of a body --- */
+
+enum progress { BODY_ARRIVES, BODY_IS_READ, QUERY_IS_MADE };
+
+struct described_export {
+    struct export_view view; /* first: request->context points to both */
+    struct export_body body;
+    enum progress progress;
+};
+
+static void clear_described(void *thing)
+{
+    export_body_clear(&((struct described_export *)thing)->body);
+}
+
+/* Returns true if the text is the media type, with or without parameters. */
+static bool is_body_type(const char *text)
+{
+    const size_t length = strlen(BODY_TYPE);
+
+    return text != NULL && strncasecmp(text, BODY_TYPE, length) == 0 &&
+           (text[length] == '\0' || is_one_of(text[length], "; \t"));
+}
+
+void export_body_begin(struct request *request)
+{
+    struct described_export *described;
+
+    if (!is_body_type(request_header(request, "Content-Type"))) {
+        problem_reply(request, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+                      "the Content-Type of the body must be " BODY_TYPE);
+        return;
+    }
+    if (json_body_refuse_above(request, EXPORT_BODY_MAX))
+        return;
+    described = request_allocate(request, sizeof(*described));
+    if (described == NULL) {
+        problem_reply_no_memory(request);
+        return;
+    }
+    memset(described, 0, sizeof(*described));
+    request->context = described;
+    request_hold(request, described, clear_described);
+}
+
+static void read_body(struct request *request)
+{
+    struct described_export *described = request->context;
+
+    assert(described->progress == BODY_IS_READ);
+    (void)export_body_read(json_body_text(request), &described->body);
+}
+
+static bool is_for_reference(const struct export_body *body)
+{
+    return zt_text_is(body->format, "reference");
+}
+
+/* Returns false if it has replied. */
+static bool check_body(struct request *request, struct described_export *described)
+{
+    const struct export_body *body = &described->body;
+    const struct export_query *query = &body->query;
+
+    assert(described->view.plan == NULL);
+    if (body->is_out_of_memory) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    if (body->why[0] != '\0') {
+        problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", body->why);
+        return false;
+    }
+    described->view.query = *query;
+    if (find_target(body->format, &described->view.query.target) ||
+        (is_for_reference(body) && query->lists == NULL && !query->leaves_out &&
+         query->cut.parts == 0))
+        return true;
+    if (is_for_reference(body))
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "/format: a reference contains no tensors: objects, shard, axis, have and "
+                      "base are for other formats");
+    else
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "/format: must be safetensors, zt, zt2, npz or reference");
+    return false;
+}
+
+/* Returns false if it has replied. */
+static bool find_base(struct request *request, struct described_export *described)
+{
+    const struct zt_text base = described->body.base;
+
+    assert(request->generation != NULL && described->progress == QUERY_IS_MADE);
+    if (base.length == 0 || revision_find(request->generation, base, &described->view.query.base))
+        return true;
+    problem_reply(request, PROBLEM_REVISION_NOT_FOUND,
+                  "/base: the model has no revision %.*s; use main, or the ETag of its manifest",
+                  (int)(base.length < SHOWN_MAX ? base.length : SHOWN_MAX), base.bytes);
+    return false;
+}
+
+/* Reads the body once it is complete, on a worker if it is long. Returns OUTCOME_WAITING while
+ * that takes. */
+static enum outcome take_body(struct request *request, struct described_export *described)
+{
+    if (described->progress != BODY_ARRIVES || json_body_refuse_received(request))
         return OUTCOME_READY;
-    outcome = export_reply(request, view);
-    if (outcome == OUTCOME_READY && !request->replied)
-        representation_field(&request->reply, "Content-Disposition",
-                             make_disposition(request, view));
-    return outcome;
+    described->progress = BODY_IS_READ;
+    if (json_body_text(request).length > INLINE_BODY_BYTES)
+        return request_work_here(request, read_body);
+    read_body(request);
+    return OUTCOME_READY;
+}
+
+enum outcome export_body_handle(struct request *request)
+{
+    struct described_export *described = request->context;
+    enum outcome outcome = take_body(request, described);
+
+    if (outcome == OUTCOME_WAITING || request->replied)
+        return outcome;
+    if (described->progress == BODY_IS_READ && !check_body(request, described))
+        return OUTCOME_READY;
+    described->progress = QUERY_IS_MADE;
+    if (!model_resolve(request, &outcome) || !find_base(request, described))
+        return outcome;
+    return is_for_reference(&described->body) ? reference_reply(request, &described->view.query)
+                                              : reply_view(request, &described->view);
 }

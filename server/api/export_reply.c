@@ -103,6 +103,13 @@ static void reply_if_corrupt(struct request *request, const struct export_plan *
     }
 }
 
+static void add_left_out(struct request *request, const struct export_view *view)
+{
+    if (view->query.leaves_out)
+        representation_field(&request->reply, "ZT-Left-Out",
+                             request_print(request, "%" PRIu32, view->plan->left_out_count));
+}
+
 static enum outcome step_prepare(struct request *request)
 {
     const struct export_view *view = request->context;
@@ -112,6 +119,7 @@ static enum outcome step_prepare(struct request *request)
         return OUTCOME_WAITING;
     if (given == MEMO_FAILED)
         return reply_failure(request, view->plan);
+    add_left_out(request, view);
     reply_if_corrupt(request, view->plan);
     return OUTCOME_READY;
 }

@@ -24,6 +24,8 @@ enum outcome preview_get(struct request *request);
 
 /* export.c: selected objects as a file of another format. */
 enum outcome export_get(struct request *request);
+void export_body_begin(struct request *request);
+enum outcome export_body_handle(struct request *request);
 
 /* stored.c: stored bytes by SHA-256. */
 enum outcome blob_get(struct request *request);

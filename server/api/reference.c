@@ -56,22 +56,33 @@ static bool refuse_cuts(struct request *request)
     return false;
 }
 
+/* Returns false if it has replied. */
+static bool read_query(struct request *request, struct export_query *query)
+{
+    struct zt_text *globs;
+
+    *query = (struct export_query){.lists = NULL};
+    if (!refuse_cuts(request) || !parameter_prefix(request, &query->prefix) ||
+        !parameter_matches(request, &globs, &query->match_count) ||
+        !parameter_dtype(request, &query->to_f32))
+        return false;
+    query->matches = globs;
+    return true;
+}
+
 /* Returns NULL if it has replied. */
-static struct reference *read_query(struct request *request)
+static struct reference *make_reference(struct request *request, const struct export_query *query)
 {
     struct reference *reference = request_allocate(request, sizeof(*reference));
-    struct zt_text *globs;
 
     if (reference == NULL) {
         problem_reply_no_memory(request);
         return NULL;
     }
-    *reference = (struct reference){.json = NULL};
-    if (!refuse_cuts(request) || !parameter_prefix(request, &reference->wish.prefix) ||
-        !parameter_matches(request, &globs, &reference->wish.match_count) ||
-        !parameter_dtype(request, &reference->wish.to_f32))
-        return NULL;
-    reference->wish.matches = globs;
+    *reference = (struct reference){.wish = {.prefix = query->prefix,
+                                             .matches = query->matches,
+                                             .match_count = query->match_count,
+                                             .to_f32 = query->to_f32}};
     reference->wish.base_url = request_base_url(request);
     if (reference->wish.base_url == NULL) {
         problem_reply(
@@ -171,13 +182,19 @@ static const char *make_etag(struct request *request, const struct reference_wis
 
 enum outcome reference_get(struct request *request)
 {
-    struct representation *reply = &request->reply;
-    struct reference *reference;
+    struct export_query query;
     enum outcome outcome;
 
     if (!model_resolve(request, &outcome))
         return outcome;
-    reference = read_query(request);
+    return read_query(request, &query) ? reference_reply(request, &query) : OUTCOME_READY;
+}
+
+enum outcome reference_reply(struct request *request, const struct export_query *query)
+{
+    struct representation *reply = &request->reply;
+    struct reference *reference = make_reference(request, query);
+
     if (reference == NULL)
         return OUTCOME_READY;
     request->context = reference;

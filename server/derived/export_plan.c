@@ -33,6 +33,15 @@ struct plan {
     struct export_work *work; /* until the plan is complete or has failed */
 };
 
+/* Frees the copy of the query. Only the work uses it. */
+static void drop_query(struct plan *plan)
+{
+    free(plan->copied);
+    plan->copied = NULL;
+    export_lists_release(plan->query.lists);
+    plan->query = (struct export_query){.lists = NULL};
+}
+
 static void free_plan(void *value)
 {
     struct plan *plan = value;
@@ -40,7 +49,7 @@ static void free_plan(void *value)
     export_work_free(plan->work);
     zt_file_plan_free(plan->base.file);
     free(plan->base.origins);
-    free(plan->copied);
+    drop_query(plan);
 }
 
 static void share(void *value, uint64_t client)
@@ -79,6 +88,14 @@ static void write_query(FILE *stream, const struct export_query *query)
         fprintf(stream, " %" PRIu32 "+%" PRIu32, query->first, query->count);
     if (query->is_for_torch)
         fputs(" torch", stream);
+    if (query->leaves_out) {
+        fprintf(stream, " without %zu:", query->base.length);
+        fwrite(query->base.bytes, 1, query->base.length, stream);
+    }
+    if (query->lists != NULL) {
+        fputs(" lists ", stream);
+        fwrite(query->lists->sha256, 1, sizeof(query->lists->sha256), stream);
+    }
 }
 
 static char *copy_text(char *at, struct zt_text *text)
@@ -101,7 +118,7 @@ static char *copy_rule(char *at, struct zt_text text, struct axis_rule *rule)
 
 static size_t length_of_texts(const struct export_query *query)
 {
-    size_t length = query->prefix.length;
+    size_t length = query->prefix.length + query->base.length;
 
     for (size_t i = 0; i < query->match_count; i++)
         length += query->matches[i].length;
@@ -132,6 +149,9 @@ static bool copy_query(struct plan *plan, const struct export_query *query)
     }
     for (size_t i = 0; i < query->rule_count; i++)
         at = copy_rule(at, query->rules[i].text, &rules[i]);
+    at = copy_text(at, &plan->query.base);
+    if (query->lists != NULL)
+        export_lists_hold(query->lists);
     assert(at == (char *)(matches + query->match_count) + length);
     return true;
 }
@@ -204,10 +224,12 @@ static void stage_ended(void *context)
         plan->base.file = result.file;
         plan->base.origins = result.origins;
         plan->base.origin_count = result.origin_count;
+        plan->base.left_out_count = result.left_out_count;
         memo_done(plan, (struct memo_charge){bytes_of(plan), 1});
     }
     plan->work = NULL;
     export_work_free(work);
+    drop_query(plan);
     memo_release(plan);
 }
 

@@ -2,7 +2,9 @@
  *
  * Workers make a plan in two stages. The outline determines whether the target format can represent
  * the selection. Preparation verifies every component, reads those whose digest or length the
- * target contains and the server does not know yet, and lays out the file.
+ * target contains and the server does not know yet, and lays out the file. If the client states
+ * what it has, preparation first computes the SHA-256 of every component and leaves out the objects
+ * that the client has.
  *
  * Complete plans are kept in a memo, by version of the model and query, for the ranges of a resumed
  * download; they keep no file open. Requests with the same query share one plan, even while it is
@@ -12,6 +14,7 @@
 
 #include "base/memo.h"
 #include "derived/export_bytes.h"
+#include "derived/export_lists.h"
 #include "selection/axis_rules.h"
 #include "zt/file_plan.h"
 
@@ -30,7 +33,19 @@ struct export_query {
     uint32_t count;
     /* Replace the file's metadata by {"format": "pt"}, as transformers expects. */
     bool is_for_torch;
+    /* Leave out the objects that the client has, and name them in the file's metadata
+     * (EXPORT_LEFT_OUT). */
+    bool leaves_out;
+    /* The client has an object that is the same in this revision of the model (revision.h). Empty:
+     * none. */
+    struct zt_text base;
+    /* Names in addition to the globs, and what else the client has. NULL: neither. */
+    struct export_lists *lists;
 };
+
+/* The attribute that lists the names of the objects that were left out. safetensors has it as text,
+ * a JSON array; NPZ has no attributes. */
+#define EXPORT_LEFT_OUT "ztserve.left_out"
 
 enum export_failure {
     EXPORT_NO_OBJECT,            /* no object matches */
@@ -52,6 +67,7 @@ struct export_plan {
     struct zt_file_plan *file;
     struct export_origin *origins; /* one per component of the file */
     uint32_t origin_count;
+    uint32_t left_out_count; /* objects that the client has */
     /* Set with the outline: the set of axis rules for the model, if the query cuts it without any
      * rule. NULL: none. */
     const struct axis_set *suggestion;

@@ -1,6 +1,7 @@
 /* Prepares an export from its outline. It verifies several components in parallel, and reads them
  * if the target contains their digests or lengths. Then it checks contents, finds equal bytes and
- * lays out the file.
+ * lays out the file. If the client states what it has, an earlier pass over all components computes
+ * their SHA-256, and export_left_out.c leaves out objects.
  *
  * No job waits for another: a runner whose component is being verified returns, and the verifier
  * queues it again. A runner that has read for a while queues itself again, so that exports do not
@@ -76,15 +77,13 @@ static bool is_whole(const struct export_work *work, uint32_t component)
 
 /* Finds a fingerprint that an earlier export or the background hashing has computed. */
 static bool find_fingerprint(const struct export_work *work, uint32_t component,
-                             struct zt_fingerprint *fingerprint)
+                             enum zt_digest_algorithm algorithm, struct zt_fingerprint *fingerprint)
 {
     const struct generation *generation = work->order.generation;
     const uint32_t from = origin_of(work, component)->component;
     struct zt_digest digest = {.algorithm = ZT_DIGEST_SHA256, .length_bytes = 32};
-    enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
     bool known;
 
-    (void)zt_target_fingerprint(work->order.query->target, &algorithm);
     if (!is_whole(work, component))
         return false;
     known = decoded_digest_find(generation, from, algorithm, fingerprint);
@@ -99,6 +98,15 @@ static bool find_fingerprint(const struct export_work *work, uint32_t component,
     return known;
 }
 
+/* Makes a SHA-256 known of which the stored bytes have just been read. */
+static void learn_stored(const struct export_work *work, const struct export_origin *origin,
+                         const struct zt_fingerprint *fingerprint)
+{
+    if (zt_component_is_plain(export_component_of(work, origin)))
+        stored_digest_learn(work->order.server, work->order.generation, origin->component,
+                            fingerprint->digest.bytes);
+}
+
 static void compute_fingerprint(struct export_runner *runner)
 {
     struct export_work *work = runner->work;
@@ -107,12 +115,17 @@ static void compute_fingerprint(struct export_runner *runner)
     const struct zt_conversion conversion = conversion_of(work, runner->files, &progress);
     struct zt_error error;
     enum zt_status status =
-        zt_fingerprint_take(&conversion, runner->component, fingerprint, &error);
+        work->is_comparing
+            ? zt_component_hash(&conversion, runner->component, ZT_DIGEST_SHA256, fingerprint,
+                                &error)
+            : zt_fingerprint_take(&conversion, runner->component, fingerprint, &error);
     const struct export_origin *origin = origin_of(work, runner->component);
 
     if (status == ZT_OK && is_whole(work, runner->component) &&
         !export_is_too_large(work, origin, fingerprint->length))
         decoded_digest_add(work->order.generation, origin->component, fingerprint);
+    if (status == ZT_OK && work->is_comparing && is_whole(work, runner->component))
+        learn_stored(work, origin, fingerprint);
     if (status != ZT_OK && export_is_wanted(work))
         export_fail(work, export_failure_of(status, EXPORT_UNSUPPORTED_ENCODING), &error);
 }
@@ -143,6 +156,22 @@ static void refuse_component(struct export_work *work, const struct export_origi
                               "they are not served");
 }
 
+/* Sets the fingerprint that this pass needs. */
+static void find_or_compute(struct export_runner *runner, enum component_state state)
+{
+    struct export_work *work = runner->work;
+    const uint32_t component = runner->component;
+    enum zt_digest_algorithm algorithm = ZT_DIGEST_XXH3;
+
+    (void)zt_target_fingerprint(work->order.query->target, &algorithm);
+    if (work->is_comparing)
+        algorithm = ZT_DIGEST_SHA256;
+    else if (!must_read(work, component, state))
+        return;
+    if (!find_fingerprint(work, component, algorithm, &work->fingerprints[component]))
+        compute_fingerprint(runner);
+}
+
 /* Returns false if the verifier will queue the runner again; the caller must not touch it then. */
 static bool prepare_component(struct export_runner *runner)
 {
@@ -166,9 +195,7 @@ static bool prepare_component(struct export_runner *runner)
     work->fingerprints[component] = (struct zt_fingerprint){
         .length = work->projection->model->components[component].decoded_length,
         .same_as = component};
-    if (must_read(work, component, state) &&
-        !find_fingerprint(work, component, &work->fingerprints[component]))
-        compute_fingerprint(runner);
+    find_or_compute(runner, state);
     return true;
 }
 
@@ -219,18 +246,6 @@ static void lay_out(struct export_work *work)
         make_origins(work);
 }
 
-static void end_runner(struct export_work *work)
-{
-    const unsigned running = atomic_fetch_sub(&work->running, 1);
-
-    assert(running >= 1 && running <= EXPORT_RUNNERS);
-    if (running > 1)
-        return;
-    if (export_is_wanted(work))
-        lay_out(work);
-    work->order.ended(work->order.context);
-}
-
 /* --- runners --- */
 
 /* Returns an upper estimate of the bytes to be read and decoded. */
@@ -253,6 +268,29 @@ static void submit(struct export_runner *runner)
 {
     workers_submit_sized(server_waiters(runner->work->order.server), &runner->job,
                          runner->work->bytes);
+}
+
+static void begin_pass(struct export_work *work);
+
+/* Ends the pass with its last runner. */
+static void end_runner(struct export_work *work)
+{
+    const unsigned running = atomic_fetch_sub(&work->running, 1);
+
+    assert(running >= 1 && running <= EXPORT_RUNNERS);
+    if (running > 1)
+        return;
+    if (work->is_comparing && export_is_wanted(work)) {
+        export_leave_out(work);
+        work->is_comparing = false;
+        if (export_is_wanted(work)) {
+            begin_pass(work);
+            return;
+        }
+    }
+    if (export_is_wanted(work))
+        lay_out(work);
+    work->order.ended(work->order.context);
 }
 
 static bool take_component(struct export_runner *runner)
@@ -300,18 +338,15 @@ static enum zt_status read_cut(void *context, uint32_t component, uint64_t offse
                              (struct export_buffer){buffer, length}, error);
 }
 
-static bool make_runner(struct export_work *work, struct export_runner *runner)
+/* Opens the bytes of the selection. */
+static bool open_runner(struct export_work *work, struct export_runner *runner)
 {
     struct generation *generation = work->order.generation;
     const uint32_t shards = generation->model->shard_count;
     const struct zt_component_bytes bytes = {read_cut, runner};
 
-    runner->work = work;
     runner->component = NONE;
-    runner->job.run = run_runner;
-    runner->waiter.wake = wake_runner;
-    runner->waiter.client = work->order.client;
-    runner->job.client = work->order.client;
+    export_runner_close(runner);
     runner->files = calloc(shards + (size_t)2, sizeof(struct zt_source *));
     runner->bytes =
         export_bytes_new(work->order.server, generation, work->cut, work->order.query->to_f32);
@@ -325,25 +360,44 @@ static bool make_runner(struct export_work *work, struct export_runner *runner)
     return true;
 }
 
-void export_work_prepare(struct export_work *work)
+static bool open_pass(struct export_work *work)
 {
-    bool made = true;
+    bool opened = true;
 
     assert(work->projection != NULL && work->fingerprints == NULL);
     work->bytes = bytes_of(work);
     work->fingerprints =
         calloc(work->projection->model->component_count + (size_t)1, sizeof(*work->fingerprints));
-    for (unsigned i = 0; i < EXPORT_RUNNERS && made; i++)
-        made = make_runner(work, &work->runners[i]);
-    if (!made || work->fingerprints == NULL) {
+    for (unsigned i = 0; i < EXPORT_RUNNERS && opened; i++)
+        opened = open_runner(work, &work->runners[i]);
+    return opened && work->fingerprints != NULL;
+}
+
+static void begin_pass(struct export_work *work)
+{
+    unsigned runners = EXPORT_RUNNERS;
+
+    atomic_store(&work->next, 0);
+    if (!open_pass(work)) {
         export_fail_memory(work);
-        atomic_store(&work->running, 1);
-        work->runners[0].work = work;
-        work->runners[0].job.run = run_runner;
-        submit(&work->runners[0]);
-        return;
+        runners = 1;
     }
-    atomic_store(&work->running, EXPORT_RUNNERS);
-    for (unsigned i = 0; i < EXPORT_RUNNERS; i++)
+    atomic_store(&work->running, runners);
+    for (unsigned i = 0; i < runners; i++)
         submit(&work->runners[i]);
+}
+
+void export_work_prepare(struct export_work *work)
+{
+    for (unsigned i = 0; i < EXPORT_RUNNERS; i++) {
+        struct export_runner *runner = &work->runners[i];
+
+        runner->work = work;
+        runner->job.run = run_runner;
+        runner->job.client = work->order.client;
+        runner->waiter.wake = wake_runner;
+        runner->waiter.client = work->order.client;
+    }
+    work->is_comparing = export_must_compare(work);
+    begin_pass(work);
 }

@@ -26,18 +26,28 @@ struct export_work *export_work_new(const struct export_order *order)
     return work;
 }
 
+void export_runner_close(struct export_runner *runner)
+{
+    zt_source_close(runner->cuts);
+    export_bytes_free(runner->bytes);
+    free(runner->files);
+    runner->cuts = NULL;
+    runner->bytes = NULL;
+    runner->files = NULL;
+}
+
 void export_work_free(struct export_work *work)
 {
     if (work == NULL)
         return;
-    for (unsigned i = 0; i < EXPORT_RUNNERS; i++) {
-        zt_source_close(work->runners[i].cuts);
-        export_bytes_free(work->runners[i].bytes);
-        free(work->runners[i].files);
-    }
+    for (unsigned i = 0; i < EXPORT_RUNNERS; i++)
+        export_runner_close(&work->runners[i]);
     zt_projection_free(work->projection);
     zt_selection_free(&work->selection);
     free(work->selected);
+    free(work->chosen);
+    free(work->left_out);
+    free(work->attributes);
     free(work->axes);
     free(work->fingerprints);
     zt_file_plan_free(work->result.file);
@@ -130,10 +140,19 @@ bool export_is_wanted(struct export_work *work)
 
 /* --- objects --- */
 
+static bool names_objects(const struct export_query *query)
+{
+    return query->lists != NULL && query->lists->name_count > 0;
+}
+
 static bool is_chosen(const struct export_query *query, struct glob_set *globs, struct zt_text name)
 {
-    return zt_text_starts_with(name, query->prefix) &&
-           (globs == NULL || glob_set_matches(globs, name));
+    if (!zt_text_starts_with(name, query->prefix))
+        return false;
+    if (globs == NULL && !names_objects(query))
+        return true;
+    return (globs != NULL && glob_set_matches(globs, name)) ||
+           export_lists_name(query->lists, name);
 }
 
 static bool is_in_range(const struct export_query *query, uint32_t object)
@@ -173,8 +192,33 @@ static void fail_selection(struct export_work *work, const struct zt_error *erro
         export_fail(work, export_failure_of(error->status, EXPORT_NOT_REPRESENTABLE), error);
 }
 
-/* Returns a flag for each object of the model. Returns NULL if the work has failed. */
-static bool *choose_objects(struct export_work *work)
+/* Checks that each name is one of an object below the prefix. */
+static enum zt_status check_names(const struct export_work *work, struct zt_error *error)
+{
+    const struct export_query *query = work->order.query;
+
+    for (size_t i = 0; names_objects(query) && i < query->lists->name_count; i++) {
+        const struct zt_text name = query->lists->names[i];
+
+        if (!zt_text_starts_with(name, query->prefix) ||
+            zt_model_find(work->order.generation->model, name) == NULL)
+            return match_fail("objects", name, error);
+    }
+    return ZT_OK;
+}
+
+/* Checks that every glob and every name selects an object. */
+static enum zt_status check_used(const struct export_work *work, struct zt_error *error)
+{
+    const struct export_query *query = work->order.query;
+    const enum zt_status status = matches_check(query->prefix, query->matches, query->match_count,
+                                                work->order.generation->model, error);
+
+    return status == ZT_OK ? check_names(work, error) : status;
+}
+
+/* Sets a flag for each object of the model. Returns false if the work has failed. */
+static bool choose_objects(struct export_work *work)
 {
     const struct export_query *query = work->order.query;
     bool *chosen = calloc(work->order.generation->model->object_count + (size_t)1, sizeof(*chosen));
@@ -188,23 +232,18 @@ static bool *choose_objects(struct export_work *work)
         goto out;
     }
     count = mark_objects(work, globs, chosen);
-    if (count == 0 && (query->match_count > 0 || query->prefix.length > 0)) {
+    if (count == 0 && (query->match_count > 0 || query->prefix.length > 0) && !names_objects(query))
         fail_empty(work);
-    } else if (matches_check(query->prefix, query->matches, query->match_count,
-                             work->order.generation->model, &error) == ZT_OK) {
-        glob_set_free(globs);
-        return chosen;
-    } else {
+    else if (check_used(work, &error) != ZT_OK)
         fail_selection(work, &error);
-    }
 out:
     glob_set_free(globs);
-    free(chosen);
-    return NULL;
+    work->chosen = chosen;
+    return !atomic_load(&work->failed);
 }
 
 /* Returns false if the work has failed. */
-static bool find_axes(struct export_work *work, const bool *chosen)
+static bool find_axes(struct export_work *work)
 {
     const struct export_query *query = work->order.query;
     const struct zt_model *model = work->order.generation->model;
@@ -214,8 +253,8 @@ static bool find_axes(struct export_work *work, const bool *chosen)
         return true;
     if (query->rule_count == 0 && work->cut->parts > 1)
         work->result.suggestion = axis_set_suggest(model);
-    if (axis_rules_apply(query->rules, query->rule_count, model, chosen, &work->axes, &error) ==
-        ZT_OK)
+    if (axis_rules_apply(query->rules, query->rule_count, model, work->chosen, &work->axes,
+                         &error) == ZT_OK)
         return true;
     fail_selection(work, &error);
     return false;
@@ -227,10 +266,21 @@ static const char torch_attributes[] = "\xa1\x66"
                                        "\x62"
                                        "pt";
 
-static void select_chosen(struct export_work *work, const bool *chosen)
+/* Returns a flag for each object of the model. Returns NULL if out of memory. */
+static bool *flag_wanted(const struct export_work *work)
+{
+    const uint32_t count = work->order.generation->model->object_count;
+    bool *wanted = calloc(count + (size_t)1, sizeof(*wanted));
+
+    for (uint32_t i = 0; wanted != NULL && i < count; i++)
+        wanted[i] = work->chosen[i] && (work->left_out == NULL || !work->left_out[i]);
+    return wanted;
+}
+
+static void select_flagged(struct export_work *work, const bool *wanted)
 {
     const struct zt_model *model = work->order.generation->model;
-    const struct zt_choice choice = {chosen, work->cut, work->axes, work->order.query->to_f32};
+    const struct zt_choice choice = {wanted, work->cut, work->axes, work->order.query->to_f32};
     struct zt_error error;
     enum zt_status status;
 
@@ -242,15 +292,30 @@ static void select_chosen(struct export_work *work, const bool *chosen)
     else if (work->order.query->is_for_torch)
         work->selection.model->attributes =
             (struct zt_text){torch_attributes, sizeof(torch_attributes) - 1};
+    else if (work->order.query->leaves_out)
+        export_name_left_out(work);
 }
 
-static void select_objects(struct export_work *work)
+static void select_wanted(struct export_work *work)
 {
-    bool *chosen = choose_objects(work);
+    bool *wanted = flag_wanted(work);
 
-    if (chosen != NULL && find_axes(work, chosen))
-        select_chosen(work, chosen);
-    free(chosen);
+    if (wanted == NULL)
+        export_fail_memory(work);
+    else
+        select_flagged(work, wanted);
+    free(wanted);
+}
+
+static void choose(struct export_work *work)
+{
+    const uint32_t count = work->order.generation->model->object_count;
+
+    if (!choose_objects(work) || !find_axes(work) || !work->order.query->leaves_out)
+        return;
+    work->left_out = calloc(count + (size_t)1, sizeof(*work->left_out));
+    if (work->left_out == NULL)
+        export_fail_memory(work);
 }
 
 /* Returns the axis along which an object of the generation is cut. */
@@ -342,13 +407,29 @@ static void project(struct export_work *work)
         export_fail(work, export_failure_of(status, EXPORT_NOT_REPRESENTABLE), &error);
 }
 
-void export_work_make_outline(struct export_work *work)
+void export_work_select(struct export_work *work)
 {
-    static void (*const stages[])(struct export_work * work) = {select_objects, list_selected,
+    static void (*const stages[])(struct export_work * work) = {select_wanted, list_selected,
                                                                 check_encodings, project};
 
+    zt_projection_free(work->projection);
+    zt_selection_free(&work->selection);
+    free(work->selected);
+    work->projection = NULL;
+    work->selection = (struct zt_selection){.model = NULL};
+    work->selected = NULL;
     for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]) && export_is_wanted(work); i++)
         stages[i](work);
+}
+
+void export_work_make_outline(struct export_work *work)
+{
+    if (export_is_wanted(work))
+        choose(work);
+    if (!atomic_load(&work->failed))
+        export_work_select(work);
+    if (work->order.query->leaves_out && !atomic_load(&work->failed) && !export_must_compare(work))
+        export_leave_out(work);
 }
 
 static void run_outline(struct job *job)

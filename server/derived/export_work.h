@@ -16,6 +16,7 @@ struct export_result {
     struct zt_file_plan *file;
     struct export_origin *origins;
     uint32_t origin_count;
+    uint32_t left_out_count;
     const struct axis_set *suggestion;
     bool failed;
     enum export_failure failure;
@@ -51,11 +52,17 @@ struct export_work {
     struct job job; /* first: the job is the structure */
     struct export_order order;
     const struct zt_cut *cut;
-    int64_t *axes; /* of all objects of the generation; NULL: no cut */
+    bool *chosen;     /* of all objects of the generation: what the query selects */
+    bool *left_out;   /* and which of these are left out; NULL: the query does not ask for that */
+    int64_t *axes;    /* of all objects of the generation; NULL: no cut */
+    char *attributes; /* of the selection's model; NULL: it has the generation's */
     struct zt_selection selection;
     struct export_origin *selected; /* one per component of the selection */
     struct zt_projection *projection;
     struct zt_fingerprint *fingerprints;
+    /* The first of two passes over the components: their SHA-256 are computed, to find the objects
+     * that the client has. */
+    bool is_comparing;
     uint64_t bytes;   /* upper estimate of the bytes to read and decode */
     atomic_uint next; /* the component for the next runner */
     atomic_uint running;
@@ -69,6 +76,21 @@ struct export_work {
 struct export_work *export_work_new(const struct export_order *order);
 /* Accepts NULL. */
 void export_work_free(struct export_work *work);
+
+/* Closes the sources of a pass. */
+void export_runner_close(struct export_runner *runner);
+
+/* Selects the chosen objects that are not left out, and projects them. Replaces an earlier
+ * selection. */
+void export_work_select(struct export_work *work);
+
+/* Returns true if digests are needed to find the objects that the client has. */
+bool export_must_compare(const struct export_work *work);
+/* Leaves out the objects that the client has, and selects the others. Without export_must_compare,
+ * no fingerprints are needed. */
+void export_leave_out(struct export_work *work);
+/* Sets the attributes of the selection's model: the names of the objects that were left out. */
+void export_name_left_out(struct export_work *work);
 
 /* Runs the first stage at once, on this worker, without calling ended. */
 void export_work_make_outline(struct export_work *work);

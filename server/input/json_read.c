@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Every number up to here is exact as a double. */
 #define NUMBER_MAX ((int64_t)1 << 53)
@@ -38,6 +39,40 @@ struct json_t *json_list_read(struct zt_text text, struct json_mistake *out_mist
 void json_object_free(struct json_t *object)
 {
     json_decref(object);
+}
+
+bool json_is_bounded(struct zt_text text, size_t commas, size_t brackets)
+{
+    bool is_string = false;
+
+    for (size_t i = 0; i < text.length; i++) {
+        const char byte = text.bytes[i];
+
+        if (byte == '"')
+            is_string = !is_string;
+        else if (is_string && byte == '\\')
+            i++;
+        else if (!is_string && byte == ',' && commas-- == 0)
+            return false;
+        else if (!is_string && (byte == '[' || byte == '{') && brackets-- == 0)
+            return false;
+    }
+    return true;
+}
+
+const char *json_member_other(const struct json_t *object, const char *const *known)
+{
+    for (void *at = json_object_iter((json_t *)(uintptr_t)object); at != NULL;
+         at = json_object_iter_next((json_t *)(uintptr_t)object, at)) {
+        const char *name = json_object_iter_key(at);
+        size_t i = 0;
+
+        while (known[i] != NULL && strcmp(known[i], name) != 0)
+            i++;
+        if (known[i] == NULL)
+            return name;
+    }
+    return NULL;
 }
 
 static bool text_of(const json_t *value, struct zt_text *out_text)
@@ -181,6 +216,16 @@ bool json_list_text(const struct json_t *list, size_t index, struct zt_text *out
 bool json_list_whole(const struct json_t *list, size_t index, uint64_t *out_number)
 {
     return whole_of(json_array_get(list, index), out_number);
+}
+
+bool json_list_integer(const struct json_t *list, size_t index, int64_t *out_number)
+{
+    const json_t *value = json_array_get(list, index);
+
+    if (!json_is_integer(value))
+        return false;
+    *out_number = json_integer_value(value);
+    return true;
 }
 
 char *json_object_text(const struct json_t *object)

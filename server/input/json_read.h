@@ -27,6 +27,15 @@ void json_object_free(struct json_t *object);
 /* The same for a text that is a list. */
 struct json_t *json_list_read(struct zt_text text, struct json_mistake *out_mistake);
 
+/* Returns true if a text has at most so many commas, and so many opening brackets, outside of its
+ * strings. To be called before a text that anybody may send is read: two bytes of it may take
+ * hundreds of bytes of memory. */
+bool json_is_bounded(struct zt_text text, size_t commas, size_t brackets);
+
+/* The name of a member that is none of the known ones, which end with NULL. NULL: there is no such
+ * member. */
+const char *json_member_other(const struct json_t *object, const char *const *known);
+
 /* Texts are borrowed from the object, and a NUL follows them. */
 enum json_member json_member_text(const struct json_t *object, const char *name,
                                   struct zt_text *out_text);
@@ -55,6 +64,8 @@ const struct json_t *json_list_object(const struct json_t *list, size_t index);
 bool json_list_text(const struct json_t *list, size_t index, struct zt_text *out_text);
 /* False if it is no whole number from 0 on. */
 bool json_list_whole(const struct json_t *list, size_t index, uint64_t *out_number);
+/* False if it is no number that is written as an integer. */
+bool json_list_integer(const struct json_t *list, size_t index, int64_t *out_number);
 
 /* An integer, exactly; JSON_OTHER also for a number that is not written as one. */
 enum json_member json_member_integer(const struct json_t *object, const char *name,

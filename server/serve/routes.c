@@ -40,6 +40,13 @@
         .begin = hub_unsupported_begin, .handle = hub_no_repo_get \
     }
 
+/* An export whose description is too long for an address. */
+#define EXPORT_OF_BODY                                                                 \
+    {                                                                                  \
+        .begin = export_body_begin, .handle = export_body_handle, .needs = NEEDS_READ, \
+        .is_read = true                                                                \
+    }
+
 /* The viewer, which asks for a token itself. */
 #define PAGE_ROUTE .is_page = true, .needs_no_models = true, .audience = AUDIENCE_EVERYBODY
 
@@ -64,7 +71,10 @@ const struct route routes[] = {
      .get = {.handle = preview_get,
              TAKES("slice shard axis rows cols index reduce format map low high")}},
     {.pattern = "/v1/models/{model}/export",
-     .get = {.handle = export_get, TAKES("format prefix match shard axis dtype")}},
+     .get = {.handle = export_get, TAKES("format prefix match shard axis dtype")},
+     .post = EXPORT_OF_BODY,
+     .query = EXPORT_OF_BODY,
+     .field = {"Accept-Query", "application/json"}},
     {.pattern = "/v1/models/{model}/verification",
      .get = {.handle = verification_get},
      .post = {.handle = verification_post, .needs = NEEDS_READ}},

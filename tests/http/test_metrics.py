@@ -76,11 +76,13 @@ def test_no_label_holds_text_of_a_client(server):
         b"GET /files/secret-name/x HTTP/1.1",
         b"OPTIONS * HTTP/1.1",
         b"QUERY /v1/models HTTP/1.1",
+        b"TRACE /v1/models HTTP/1.1",
     ):
         talk(server, request + b"\r\nHost: x\r\nX-Request-Id: secret-name\r\nConnection: close\r\n\r\n")
     wait_for(server, requests_name("/v1/models/{model}", "other", 501), 1)
     wait_for(server, requests_name("none", "GET", 404), 1)
     wait_for(server, requests_name("none", "OPTIONS", 204), 1)
+    wait_for(server, requests_name("/v1/models", "QUERY", 405), 1)
     counted = wait_for(server, requests_name("/v1/models", "other", 405), 1)
     assert not any("secret" in name for name in counted)
     routes = {route for name in counted for route in re.findall('route="([^"]*)"', name)}

@@ -51,6 +51,12 @@ enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint3
 enum zt_status zt_fingerprints_match(const struct zt_conversion *conversion,
                                      struct zt_fingerprint *fingerprints, struct zt_error *error);
 
+/* Reads one component of projection->model and computes the digest of the bytes that the target
+ * stores raw. Sets same_as to the component itself. Fails as zt_component_convert does. */
+enum zt_status zt_component_hash(const struct zt_conversion *conversion, uint32_t component,
+                                 enum zt_digest_algorithm algorithm,
+                                 struct zt_fingerprint *out_fingerprint, struct zt_error *error);
+
 /* Checks the content rules of source and target (docs/converting.md, Damage), as zt_model_convert
  * also does. Reads only components that have such rules. ZT_INVALID or ZT_CORRUPT if the source
  * breaks its own rules; ZT_UNSUPPORTED, with the target's rule, if an object obeys its own rules

@@ -68,18 +68,16 @@ static bool take_stated(const struct zt_conversion *conversion, uint32_t compone
     return true;
 }
 
-enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint32_t component,
-                                   struct zt_fingerprint *out_fingerprint, struct zt_error *error)
+enum zt_status zt_component_hash(const struct zt_conversion *conversion, uint32_t component,
+                                 enum zt_digest_algorithm algorithm,
+                                 struct zt_fingerprint *out_fingerprint, struct zt_error *error)
 {
     struct zt_conversion_reader *reader = NULL;
     struct zt_hasher *hasher = NULL;
     struct zt_fingerprint fingerprint = {.same_as = component};
-    enum zt_status status;
+    enum zt_status status = zt_conversion_reader_open(conversion, component, &reader, error);
 
-    if (take_stated(conversion, component, out_fingerprint))
-        return ZT_OK;
-    status = zt_conversion_reader_open(conversion, component, &reader, error);
-    if (status == ZT_OK && zt_hasher_new(algorithm_of(conversion), &hasher) != ZT_OK)
+    if (status == ZT_OK && zt_hasher_new(algorithm, &hasher) != ZT_OK)
         status = zt_fail_memory(error, "fingerprints");
     if (status == ZT_OK)
         status = hash_bytes(reader, hasher, &fingerprint.length, error);
@@ -90,6 +88,15 @@ enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint3
     zt_hasher_free(hasher);
     zt_conversion_reader_close(reader);
     return status;
+}
+
+enum zt_status zt_fingerprint_take(const struct zt_conversion *conversion, uint32_t component,
+                                   struct zt_fingerprint *out_fingerprint, struct zt_error *error)
+{
+    if (take_stated(conversion, component, out_fingerprint))
+        return ZT_OK;
+    return zt_component_hash(conversion, component, algorithm_of(conversion), out_fingerprint,
+                             error);
 }
 
 /* --- which are the same --- */

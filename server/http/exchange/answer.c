@@ -272,14 +272,15 @@ static bool must_begin_again(const struct request *request, const char *field,
     return is_joined && answer_was_wrong(request, continues);
 }
 
-/* Ranges apply only to GET, and after the preconditions (section 14.2). */
+/* Ranges apply to GET and to other requests that read, after the preconditions (section 14.2). */
 void answer_choose_ranges(struct request *request)
 {
     const struct representation *reply = &request->reply;
     const char *field = request_header(request, "Range");
     struct range_set set;
 
-    if (field == NULL || request->method != METHOD_GET || reply->status != 200 || !reply->ranges ||
+    if (field == NULL || !request_is_read(request) || request->method == METHOD_HEAD ||
+        reply->status != 200 || !reply->ranges ||
         !if_range_holds(request_header(request, "If-Range"), reply->etag, reply->last_modified,
                         time(NULL)))
         return;

@@ -14,6 +14,7 @@
 #include "http/exchange/answer.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
+#include "http/exchange/router.h"
 #include "http/exchange/s3api_fields.h"
 #include "http/fields/digest_fields.h"
 #include "store/store.h"
@@ -383,7 +384,7 @@ enum outcome answer_digest_find(struct request *request)
     const struct representation *reply = &request->reply;
 
     assert(reply->status == 200 && !state->not_modified);
-    assert(request->method == METHOD_GET || request->method == METHOD_HEAD);
+    assert(request_is_read(request));
     if (state->digesting == NULL) {
         read_wishes(request);
         recall_body(request);

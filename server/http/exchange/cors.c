@@ -22,13 +22,14 @@
 #define SHOWN_MAX 200
 
 const char cors_exposed[] =
-    "Accept-Ranges, Allow, Axis-Suggestion, Content-Digest, Content-Disposition, Content-Encoding, "
+    "Accept-Query, Accept-Ranges, Allow, Axis-Suggestion, Content-Digest, Content-Disposition, "
+    "Content-Encoding, "
     "Content-Range, ETag, Link, Location, Repr-Digest, Retry-After, Server-Timing, "
     "Tus-Checksum-Algorithm, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, "
     "Upload-Concat, Upload-Defer-Length, Upload-Expires, Upload-Length, Upload-Metadata, "
     "Upload-Offset, Vary, WWW-Authenticate, X-Error-Code, X-Error-Message, X-Linked-Etag, "
     "X-Linked-Size, X-Repo-Commit, X-Request-Id, X-Xet-Access-Token, X-Xet-Cas-Url, "
-    "X-Xet-Token-Expiration, ZT-Commit, ZT-Dtype, ZT-Format, ZT-Shape, ZT-Type, "
+    "X-Xet-Token-Expiration, ZT-Commit, ZT-Dtype, ZT-Format, ZT-Left-Out, ZT-Shape, ZT-Type, "
     "ZT-Verified";
 
 /* --- refusals --- */
@@ -47,8 +48,7 @@ static bool is_write(const struct request *request)
 {
     if (request->method == METHOD_OPTIONS)
         return false;
-    return (request->method != METHOD_GET && request->method != METHOD_HEAD) ||
-           is_privileged_read(request);
+    return !request_is_read(request) || is_privileged_read(request);
 }
 
 /* Probes come by address, and their answers reveal nothing. A permit in the target, or an upload's

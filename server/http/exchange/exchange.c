@@ -13,6 +13,7 @@
 #include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
+#include "http/exchange/router.h"
 #include "http/exchange/s3api_fields.h"
 #include "http/exchange/timing.h"
 #include "http/exchange/trace.h"
@@ -149,11 +150,6 @@ static void reply_unknown_parameter(struct request *request, struct zt_text raw,
                       known);
 }
 
-static bool is_read(const struct request *request)
-{
-    return request->method == METHOD_GET || request->method == METHOD_HEAD;
-}
-
 /* Runs before the operation has effects. On a read-only server, the refusals of writes come
  * first. */
 static void check_parameters(struct request *request)
@@ -163,7 +159,7 @@ static void check_parameters(struct request *request)
     struct zt_text raw;
 
     if (request->route->is_page || request->route->ignores_parameters ||
-        (!is_read(request) && state->operation->begin != NULL &&
+        (!request_is_read(request) && state->operation->begin != NULL &&
          !request->server->config->writable))
         return;
     if (known == NULL)
@@ -326,7 +322,7 @@ static void check_preconditions(struct request *request)
     const struct representation *reply = &request->reply;
     struct preconditions preconditions;
 
-    if (!is_read(request) || reply->status != 200 || reply->etag == NULL)
+    if (!request_is_read(request) || reply->status != 200 || reply->etag == NULL)
         return;
     preconditions = (struct preconditions){
         .if_match = read_tags(request, "If-Match"),
@@ -385,7 +381,7 @@ static enum outcome prepare(struct request *request)
  * them, problems and other answers do not. */
 static bool has_digests(struct request *request)
 {
-    return is_read(request) && request->reply.status == 200 &&
+    return request_is_read(request) && request->reply.status == 200 &&
            !request_state(request)->not_modified;
 }
 

@@ -11,6 +11,8 @@
 /* Call it before the body: refuses an encoded body, or a declared length above the limit; otherwise
  * receives the body. Returns true if it has replied. */
 bool json_body_refuse(struct request *request);
+/* Does the same with another limit. */
+bool json_body_refuse_above(struct request *request, size_t most);
 /* Call it after the body: refuses a body that is too long. Returns true if it has replied. */
 bool json_body_refuse_received(struct request *request);
 /* Returns the body, valid as long as the request. May be called on any thread while the request

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "http/exchange/request_state.h"
+#include "http/exchange/router.h"
 #include "http/fields/uri.h"
 
 /* A separate piece of a request's memory, in a linked list. */
@@ -50,8 +51,7 @@ bool request_is_abandoned(const struct request *request)
 {
     const struct transport *transport = request_state_const(request)->transport;
 
-    return transport != NULL && (request->method == METHOD_GET || request->method == METHOD_HEAD) &&
-           transport->is_gone(request->connection);
+    return transport != NULL && request_is_read(request) && transport->is_gone(request->connection);
 }
 
 const char *const *request_client_names(const struct request *request)

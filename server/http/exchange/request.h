@@ -26,10 +26,10 @@ enum method {
     METHOD_POST,
     METHOD_DELETE,
     METHOD_PATCH,
+    METHOD_QUERY, /* RFC 10008: safe like GET, with a body that describes what is wanted */
     METHOD_OPTIONS,
     METHOD_TRACE,
     METHOD_CONNECT,
-    METHOD_QUERY,
     METHOD_UNKNOWN
 };
 

@@ -17,7 +17,7 @@
 #include "store/store.h"
 #include "zt/utf8.h"
 
-/* Enough for "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS". */
+/* Enough for "GET, HEAD, PUT, POST, DELETE, PATCH, QUERY, OPTIONS". */
 #define ALLOW_SIZE 64
 
 /* The name that may contain unescaped slashes. */
@@ -222,14 +222,22 @@ const struct operation *route_operation(const struct route *route, enum method m
         return &route->delete;
     case METHOD_PATCH:
         return &route->patch;
+    case METHOD_QUERY:
+        return &route->query;
     case METHOD_OPTIONS:
     case METHOD_TRACE:
     case METHOD_CONNECT:
-    case METHOD_QUERY:
     case METHOD_UNKNOWN:
         break;
     }
     return &none;
+}
+
+bool request_is_read(const struct request *request)
+{
+    if (request->method == METHOD_GET || request->method == METHOD_HEAD)
+        return true;
+    return request->route != NULL && route_operation(request->route, request->method)->is_read;
 }
 
 /* Adds Allow to the reply: the methods of one route, or of all routes if it is NULL. */
@@ -238,11 +246,9 @@ static void add_allow(struct request *request, const struct route *route)
     static const struct {
         enum method method;
         const char *text;
-    } methods[] = {{METHOD_GET, "GET, HEAD, "},
-                   {METHOD_PUT, "PUT, "},
-                   {METHOD_POST, "POST, "},
-                   {METHOD_DELETE, "DELETE, "},
-                   {METHOD_PATCH, "PATCH, "}};
+    } methods[] = {{METHOD_GET, "GET, HEAD, "}, {METHOD_PUT, "PUT, "},
+                   {METHOD_POST, "POST, "},     {METHOD_DELETE, "DELETE, "},
+                   {METHOD_PATCH, "PATCH, "},   {METHOD_QUERY, "QUERY, "}};
     char allow[ALLOW_SIZE] = "";
     const struct route *first = route != NULL ? route : routes;
     const struct route *end = route != NULL ? route + 1 : routes + route_count;

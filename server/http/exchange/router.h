@@ -32,6 +32,9 @@ struct operation {
     /* Called when the request is complete, and again after OUTCOME_WAITING. */
     enum outcome (*handle)(struct request *request);
     enum needs needs;
+    /* The body only describes what the client wants to read: preconditions, ranges, digests and the
+     * rules for web pages are those of GET. Set for every QUERY. */
+    bool is_read;
     /* handle answers at once and ignores the body. Clients probe some of these paths with a
      * complete body and use the status, so the length must not change the answer; if a body is too
      * long to be dropped, the answer is sent before it is read. There must be no receiver. */
@@ -54,7 +57,8 @@ struct route {
     struct operation post;
     struct operation delete;
     struct operation patch;
-    /* Chooses the operation of a path whose requests differ in their query, in place of the five
+    struct operation query;
+    /* Chooses the operation of a path whose requests differ in their query, in place of the six
      * above. Returns NULL if it has replied. NULL: the method decides alone. */
     const struct operation *(*choose)(struct request *request);
     /* A field of every answer at this path; value NULL: none. */
@@ -109,6 +113,9 @@ bool route_matches(const char *pattern, struct zt_text path,
 /* Returns the operation for a method of a route; its handle is NULL if the route does not have the
  * method. */
 const struct operation *route_operation(const struct route *route, enum method method);
+
+/* Returns true for GET, HEAD and every operation that is_read. Call it after router_find. */
+bool request_is_read(const struct request *request);
 
 /* Finds the raw path that the patterns are compared with: without the query, base_path and s3.path.
  * Returns false if the target is not a path. */

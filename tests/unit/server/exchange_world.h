@@ -118,7 +118,10 @@ static enum outcome handle_put(struct request *request)
 }
 
 const struct route routes[] = {
-    {.pattern = "/bytes", .get = {.handle = handle_bytes}, .ignores_parameters = true},
+    {.pattern = "/bytes",
+     .get = {.handle = handle_bytes},
+     .query = {.handle = handle_bytes, .needs = NEEDS_READ, .is_read = true},
+     .ignores_parameters = true},
     {.pattern = "/corrupt", .get = {.handle = handle_corrupt}},
     {.pattern = "/healthz", .get = {.handle = handle_health}, .needs_no_models = true},
     {.pattern = "/query", .get = {.handle = handle_query, .parameters = "q slice"}},

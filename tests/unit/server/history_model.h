@@ -184,6 +184,17 @@ STEP(unlock_files, "unlocks the kept files")
     return true;
 }
 
+/* Notes which readers have a commit that is not kept any more. */
+static void note_lost(const struct turn *turn)
+{
+    struct state *state = turn->state;
+
+    for (unsigned i = 0; i < ACTORS; i++)
+        if (turn->world->plans[i].repo == turn->repo && state->actors[i].commit != NOTHING &&
+            !is_kept_commit(state, turn->repo, state->actors[i].commit))
+            state->actors[i].is_lost = 1;
+}
+
 /* Makes old commits of main go, except those that have a tag. */
 static void forget(const struct turn *turn)
 {
@@ -197,10 +208,7 @@ static void forget(const struct turn *turn)
             log[left++] = log[i];
     memset(log + left, 0, (LOG_MAX - left) * sizeof(*log));
     state->entries[turn->repo] = (uint8_t)left;
-    for (unsigned i = 0; i < ACTORS; i++)
-        if (turn->world->plans[i].repo == turn->repo && state->actors[i].commit != NOTHING &&
-            !is_kept_commit(state, turn->repo, state->actors[i].commit))
-            state->actors[i].is_lost = 1;
+    note_lost(turn);
 }
 
 /* history_protect takes and releases the lock of the kept files. */
@@ -315,6 +323,18 @@ STEP(delete_tag, "deletes the tag")
 {
     turn->state->tags[turn->repo] = NO_COMMIT;
     forget(turn);
+    return true;
+}
+
+STEP(clear_log, "clears the log")
+{
+    struct state *state = turn->state;
+
+    memset(state->log[turn->repo], 0, sizeof(state->log[turn->repo]));
+    state->entries[turn->repo] = 0;
+    state->tags[turn->repo] = NO_COMMIT;
+    state->sides[turn->repo] = NO_COMMIT;
+    note_lost(turn);
     return true;
 }
 
@@ -476,6 +496,9 @@ static const struct program roll_back = {
 /* history_set_ref, history_delete_ref */
 static const struct program tag = {"tag", {&lock_repo, &find_commit, &set_tag, &unlock_repo}};
 static const struct program untag = {"untag", {&lock_repo, &delete_tag, &unlock_repo}};
+
+/* history_purge */
+static const struct program purge = {"purge", {&lock_repo, &clear_log, &unlock_repo}};
 
 /* history_begin_collecting, mark_repo for each repository, remove_object for each kept file */
 static const struct program collect = {

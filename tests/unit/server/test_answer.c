@@ -102,6 +102,19 @@ TEST(ranges_that_meet_are_one)
     }
 }
 
+TEST(ranges_and_preconditions_apply_to_query)
+{
+    const struct answer *answer =
+        answer_with(ask_next(METHOD_QUERY, "/bytes"), "Range", "bytes=8-11");
+
+    assert_int_equal(answer->status, 206);
+    assert_body(answer, "89ab");
+    answer = answer_with(ask_next(METHOD_QUERY, "/bytes"), "If-None-Match", ETAG);
+    assert_int_equal(answer->status, 304);
+    answer = answer_with(ask_next(METHOD_QUERY, "/bytes"), "If-Match", "\"other\"");
+    assert_int_equal(answer->status, 412);
+}
+
 TEST(several_ranges_become_parts)
 {
     static const char type[] = "multipart/byteranges; boundary=";

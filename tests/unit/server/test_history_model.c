@@ -236,6 +236,20 @@ static const struct world rolled_back = {
               {&roll_back, 0, A, SECOND_LIFE}},
 };
 
+/* All commits are forgotten, but the folder still has its file. */
+static const struct world purged = {
+    .folder = {A, NOTHING},
+    .commits_kept = 2,
+    .passes = 2,
+    .collect = &collect,
+    .plans = {{&put, 0, B},
+              {&purge},
+              {&put, 0, A},
+              {&collect},
+              {&read_oldest},
+              {&put, 0, C, SECOND_LIFE}},
+};
+
 TEST(replaced_files_stay_with_their_commits)
 {
     assert_right(&replaced);
@@ -259,6 +273,11 @@ TEST(commits_to_branches_keep_their_files)
 TEST(going_back_finds_the_files_of_the_commit)
 {
     assert_right(&rolled_back);
+}
+
+TEST(files_are_kept_again_after_a_purge)
+{
+    assert_right(&purged);
 }
 
 /* --- with a mistake --- */

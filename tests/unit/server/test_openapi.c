@@ -93,6 +93,31 @@ PREPARED(every_route_and_method_is_described)
     }
 }
 
+/* OpenAPI 3.1 has no operation for QUERY: the POST that does the same names it. */
+PREPARED(every_query_is_named_by_its_post)
+{
+    json_t *paths = json_object_get(*state, "paths");
+    unsigned count = 0;
+
+    for (size_t i = 0; i < route_count; i++) {
+        char path[PATH_SIZE];
+        json_t *post;
+        json_t *named;
+
+        path_of(routes[i].pattern, path);
+        post = json_object_get(json_object_get(paths, path), "post");
+        named = json_array_get(json_object_get(post, "x-additional-methods"), 0);
+        assert_int_equal(named != NULL, routes[i].query.handle != NULL);
+        if (named == NULL)
+            continue;
+        assert_string_equal(json_string_value(named), "QUERY");
+        assert_ptr_equal(routes[i].query.handle, routes[i].post.handle);
+        assert_true(routes[i].query.is_read);
+        count++;
+    }
+    assert_true(count > 0);
+}
+
 PREPARED(every_described_path_is_a_route)
 {
     const char *path;

@@ -69,6 +69,9 @@ static const struct access loopback = {.pages = {.local_names = true}};
 
 static bool is_read(const char *pattern, enum method method)
 {
+    /* Its body only describes what the GET in the list hands out. */
+    if (strcmp(pattern, "/v1/models/{model}/export") == 0)
+        return true;
     for (size_t i = 0; i < sizeof(reads) / sizeof(reads[0]); i++)
         if (strcmp(reads[i], pattern) == 0)
             return method == METHOD_GET || method == METHOD_HEAD;
@@ -123,8 +126,8 @@ static bool is_refused(const struct route *route, enum method method, const char
 
 static void assert_all(const char *host, const char *origin)
 {
-    static const enum method methods[] = {METHOD_GET,  METHOD_HEAD,   METHOD_PUT,
-                                          METHOD_POST, METHOD_DELETE, METHOD_PATCH};
+    static const enum method methods[] = {METHOD_GET,    METHOD_HEAD,  METHOD_PUT,  METHOD_POST,
+                                          METHOD_DELETE, METHOD_PATCH, METHOD_QUERY};
     size_t writes = 0;
 
     for (size_t i = 0; i < route_count; i++)
@@ -153,7 +156,7 @@ TEST(every_write_refuses_a_foreign_page)
 TEST(every_write_accepts_a_program_on_this_machine)
 {
     for (size_t i = 0; i < route_count; i++)
-        for (enum method method = METHOD_GET; method <= METHOD_PATCH; method++)
+        for (enum method method = METHOD_GET; method <= METHOD_QUERY; method++)
             assert_false(is_refused(&routes[i], method, "127.0.0.1:8080", NULL));
 }
 

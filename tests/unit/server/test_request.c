@@ -211,12 +211,14 @@ TEST(only_reading_is_abandoned_with_its_client)
         enum method method;
         bool abandoned;
     } cases[] = {{METHOD_GET, true},   {METHOD_HEAD, true},    {METHOD_PUT, false},
-                 {METHOD_POST, false}, {METHOD_DELETE, false}, {METHOD_PATCH, false}};
+                 {METHOD_POST, false}, {METHOD_DELETE, false}, {METHOD_PATCH, false},
+                 {METHOD_QUERY, true}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct request *request = ask(cases[i].method, "/bytes");
         const struct waiter *waiter = request_waiter(request);
 
+        router_find(request);
         gone = true;
         assert_false(request_is_abandoned(request));
         request_state(request)->transport = &transport;

@@ -65,13 +65,15 @@ TEST(durations_are_in_the_least_bucket_that_holds_them)
 TEST(words_that_are_not_known_are_other)
 {
     struct request *known = routed(METHOD_GET, "/bytes");
-    struct request *unusual = routed(METHOD_QUERY, "/bytes");
+    struct request *unusual = routed(METHOD_TRACE, "/bytes");
+    struct request *query = routed(METHOD_QUERY, "/bytes");
     struct request *lost = routed(METHOD_GET, "/no/such/path");
     const char *text;
 
     count(known, 206, 1, 1);
     count(known, 599, 1, 1);
     count(unusual, 405, 1, 1);
+    count(query, 405, 1, 1);
     count(lost, 404, 1, 1);
     request_state(lost)->stage = STAGE_LINE;
     count(lost, 400, 1, 1);
@@ -79,10 +81,12 @@ TEST(words_that_are_not_known_are_other)
     assert_line(text, "requests_total{route=\"/bytes\",method=\"GET\",status=\"206\"} 1\n");
     assert_line(text, "requests_total{route=\"/bytes\",method=\"GET\",status=\"other\"} 1\n");
     assert_line(text, "requests_total{route=\"/bytes\",method=\"other\",status=\"405\"} 1\n");
+    assert_line(text, "requests_total{route=\"/bytes\",method=\"QUERY\",status=\"405\"} 1\n");
     assert_line(text, "requests_total{route=\"none\",method=\"GET\",status=\"404\"} 1\n");
     assert_line(text, "requests_total{route=\"none\",method=\"other\",status=\"400\"} 1\n");
     request_free(known);
     request_free(unusual);
+    request_free(query);
     request_free(lost);
 }
 

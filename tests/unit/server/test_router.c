@@ -18,6 +18,9 @@ const struct route routes[] = {
     {.pattern = "/v1/models/{model}/verification",
      .get = {.handle = handle},
      .post = {.handle = handle}},
+    {.pattern = "/v1/models/{model}/export",
+     .post = {.handle = handle, .is_read = true},
+     .query = {.handle = handle, .is_read = true}},
     {.pattern = "/v1/models/{model}/objects/{object}", .get = {.handle = handle}},
     {.pattern = "/v1/models/{model}/objects/{object}/{component}", .get = {.handle = handle}},
     {.pattern = "/api/models/{repo}/refs", .get = {.handle = handle}},
@@ -224,6 +227,43 @@ TEST(other_methods_get_the_allowed_ones)
     request_free(request);
 }
 
+TEST(query_has_its_own_operation)
+{
+    struct request *request = request_new(&server, NULL, "/v1/models/a/export");
+    const struct operation *operation;
+
+    request->method = METHOD_QUERY;
+    operation = router_match(request);
+    assert_ptr_equal(operation, &request->route->query);
+    request_free(request);
+    request = routed(METHOD_DELETE, "/v1/models/a/export");
+    assert_string_equal(allow_of(request), "POST, QUERY, OPTIONS");
+    request_free(request);
+}
+
+static bool reads(enum method method, const char *target)
+{
+    struct request *request = request_new(&server, NULL, target);
+    bool is_read;
+
+    request->method = method;
+    router_find(request);
+    is_read = request_is_read(request);
+    request_free(request);
+    return is_read;
+}
+
+TEST(a_post_reads_only_where_the_route_says_so)
+{
+    assert_true(reads(METHOD_GET, "/v1/models/a"));
+    assert_true(reads(METHOD_HEAD, "/nowhere"));
+    assert_true(reads(METHOD_POST, "/v1/models/a/export"));
+    assert_true(reads(METHOD_QUERY, "/v1/models/a/export"));
+    assert_false(reads(METHOD_POST, "/v1/models/a/verification"));
+    assert_false(reads(METHOD_QUERY, "/v1/models/a"));
+    assert_false(reads(METHOD_POST, "/nowhere"));
+}
+
 TEST(an_unknown_method_is_not_implemented)
 {
     assert_status(METHOD_UNKNOWN, "/v1/models", 501, "\"not-implemented\"");
@@ -250,7 +290,7 @@ TEST(options_lists_the_methods)
     request_free(request);
     request = routed(METHOD_OPTIONS, "*");
     assert_int_equal(request->reply.status, 204);
-    assert_string_equal(allow_of(request), "GET, HEAD, PUT, POST, OPTIONS");
+    assert_string_equal(allow_of(request), "GET, HEAD, PUT, POST, QUERY, OPTIONS");
     request_free(request);
     assert_status(METHOD_OPTIONS, "/nowhere", 404, "\"not-found\"");
 }
