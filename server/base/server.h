@@ -22,6 +22,7 @@ struct loop;
 struct memo;
 struct registry;
 struct store;
+struct timed_waits;
 struct tls;
 struct verifier;
 struct workers;
@@ -40,6 +41,7 @@ struct server {
     struct verifier *verifier;
     struct decoded_cache *decoded;
     struct registry *registry;
+    struct timed_waits *waits;
     struct kept_uploads *kept;
     struct memo *exports;      /* derived/export_plan.h */
     struct memo *manifests;    /* derived/manifest_json.h */

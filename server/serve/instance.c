@@ -15,6 +15,7 @@
 #include "base/process_figures.h"
 #include "base/processors.h"
 #include "base/server.h"
+#include "base/timed_waits.h"
 #include "base/workers.h"
 #include "catalog/catalog.h"
 #include "config/bucket.h"
@@ -161,6 +162,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
     server->s3_meta = s3api_meta_new(&instance->config);
     server->verifier = server->hash_queue != NULL ? verifier_new(server) : NULL;
     open_files_reckon(open_files_for_connections(&instance->config));
+    server->waits = timed_waits_new();
     server->registry = registry_new(instance->config.upload.expire_s);
     server->kept = kept_uploads_new(server, upload_kinds);
     observer = verifier_observer(server->verifier);
@@ -171,7 +173,7 @@ static bool start_parts(struct instance *instance, char *error, size_t error_siz
         server->manifests == NULL || server->hub == NULL || server->s3_lists == NULL ||
         server->s3_views == NULL || server->verifier == NULL || server->hashes == NULL ||
         server->s3_meta == NULL || server->hash_queue == NULL || server->registry == NULL ||
-        server->kept == NULL || server->catalog == NULL) {
+        server->kept == NULL || server->waits == NULL || server->catalog == NULL) {
         snprintf(error, error_size, "cannot start: out of memory or threads");
         return false;
     }
@@ -479,6 +481,7 @@ bool instance_is_turning(const struct instance *instance)
 void instance_leave(struct instance *instance)
 {
     atomic_store(&instance->server.draining, true);
+    timed_waits_end(instance->server.waits);
 }
 
 void instance_drain(struct instance *instance)
@@ -522,6 +525,7 @@ static void stop_work(struct server *server)
     memo_stop(server->exports);
     decoded_cache_stop(server->decoded);
     hash_queue_stop(server->hash_queue);
+    timed_waits_end(server->waits);
 }
 
 /* Frees the parts. Parts that were never started are NULL, which their free functions accept. */
@@ -531,6 +535,7 @@ static void free_parts(struct server *server)
     /* Its tasks hold models. */
     hash_queue_free(server->hash_queue);
     catalog_free(server->catalog);
+    timed_waits_free(server->waits);
     /* The saver may hold the last reference to a model, and freeing a model drops texts from the
      * memos. */
     verifier_finish(server->verifier);
