@@ -2,6 +2,7 @@
 #include "http/exchange/authorize.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "http/exchange/client.h"
@@ -10,6 +11,7 @@
 #include "http/exchange/router.h"
 #include "http/exchange/signed_request.h"
 #include "store/store.h"
+#include "store/versions/versions_store.h"
 
 #define CHALLENGE "Bearer realm=\"ztserve\""
 /* Every route below this concerns the model in its first name. */
@@ -185,9 +187,88 @@ static bool names_a_model(const struct route *route)
            (route->pattern[length] == '\0' || route->pattern[length] == '/');
 }
 
+/* --- names in commits ---
+ *
+ * The store has earlier versions of files at REPOSITORY@COMMIT/REST. Globs are compared with the
+ * name that the model has in the folder. */
+
+/* Room for a folder with a slash. */
+#define NAME_SIZE (MODEL_NAME_MAX + 2)
+
+typedef bool (*coverage)(const struct grant *grant, struct zt_text name);
+
+/* A commit of a repository without a slash belongs to a folder, to the files of a model in the
+ * root, or to both. */
+struct place_in_commit {
+    struct history_path path;
+    bool is_in_folder;
+    bool is_in_root;
+};
+
+static bool has_commit(struct history *history, const struct history_path *path, bool is_root_model)
+{
+    struct history_repo repo = {.is_root_model = is_root_model};
+    struct history_found found;
+    struct zt_error ignored;
+
+    if (path->repo.length >= sizeof(repo.name))
+        return false;
+    memcpy(repo.name, path->repo.bytes, path->repo.length);
+    return history_find(history, &repo, zt_text_from(path->commit), &found, &ignored) == ZT_OK;
+}
+
+/* Returns false for any other name, also of a file of the folder that looks like a commit's. */
+static bool is_in_commit(const struct request *request, struct zt_text name,
+                         struct place_in_commit *out_place)
+{
+    struct store *store = request->server != NULL ? request->server->store : NULL;
+    struct history *history = store != NULL ? store_history(store) : NULL;
+    struct history_path *path = &out_place->path;
+
+    if (history == NULL || !history_path_split(name, path))
+        return false;
+    out_place->is_in_folder = has_commit(history, path, false);
+    out_place->is_in_root =
+        memchr(path->repo.bytes, '/', path->repo.length) == NULL && has_commit(history, path, true);
+    return out_place->is_in_folder || out_place->is_in_root;
+}
+
+/* Asks about a name in a repository's folder, with what follows it. */
+static bool covers_in_folder(const struct request *request, coverage covers,
+                             const struct history_path *path, const char *behind)
+{
+    char name[NAME_SIZE];
+    const int length = snprintf(name, sizeof(name), "%.*s%s%.*s%s", (int)path->repo.length,
+                                path->repo.bytes, path->rest.length > 0 ? "/" : "",
+                                (int)path->rest.length, path->rest.bytes, behind);
+
+    return length > 0 && (size_t)length < sizeof(name) &&
+           covers(request->grant, (struct zt_text){name, (size_t)length});
+}
+
+static bool sees_in_commit(const struct request *request, const struct place_in_commit *place)
+{
+    return (place->is_in_folder && covers_in_folder(request, grant_covers, &place->path, "")) ||
+           (place->is_in_root && grant_covers(request->grant, place->path.rest));
+}
+
+/* The files of a model in the root are in no folder. */
+static bool covers_folder_in_commit(const struct request *request, coverage covers,
+                                    const struct place_in_commit *place)
+{
+    return (place->is_in_folder && covers_in_folder(request, covers, &place->path, "/")) ||
+           (place->is_in_root && place->path.rest.length == 0 &&
+            covers(request->grant, place->path.repo));
+}
+
 bool authorize_sees(const struct request *request, struct zt_text model)
 {
-    return request->grant == NULL || grant_covers(request->grant, model);
+    struct place_in_commit place;
+
+    if (request->grant == NULL)
+        return true;
+    return is_in_commit(request, model, &place) ? sees_in_commit(request, &place)
+                                                : grant_covers(request->grant, model);
 }
 
 struct zt_text authorize_name_of_file(struct zt_text path)
@@ -207,34 +288,41 @@ bool authorize_sees_file(const struct request *request, struct zt_text path)
 }
 
 /* Asks about the names that begin with a folder and its slash. */
-static bool covers_folder(bool (*covers)(const struct grant *grant, struct zt_text beginning),
-                          const struct grant *grant, struct zt_text folder)
+static bool covers_folder(const struct request *request, coverage covers, struct zt_text folder)
 {
-    char beginning[MODEL_NAME_MAX + 1];
+    char beginning[NAME_SIZE];
+    struct place_in_commit place;
 
+    if (is_in_commit(request, folder, &place))
+        return covers_folder_in_commit(request, covers, &place);
     if (folder.length >= sizeof(beginning))
         return false;
     memcpy(beginning, folder.bytes, folder.length);
     beginning[folder.length] = '/';
-    return covers(grant, (struct zt_text){beginning, folder.length + 1});
+    return covers(request->grant, (struct zt_text){beginning, folder.length + 1});
 }
 
 bool authorize_sees_folder(const struct request *request, struct zt_text folder)
 {
     return request->grant == NULL || folder.length == 0 ||
-           covers_folder(grant_covers_some, request->grant, folder);
+           covers_folder(request, grant_covers_some, folder);
+}
+
+bool authorize_sees_whole_folder(const struct request *request, struct zt_text folder)
+{
+    return request->grant == NULL || covers_folder(request, grant_covers_all, folder);
 }
 
 static bool covers(const void *context, struct zt_text name)
 {
-    return grant_covers(context, name);
+    return authorize_sees(context, name);
 }
 
 struct name_filter authorize_filter(const struct request *request)
 {
     if (request->grant == NULL || request->grant->models == NULL)
         return (struct name_filter){NULL, NULL};
-    return (struct name_filter){covers, request->grant};
+    return (struct name_filter){covers, request};
 }
 
 bool authorize_refuse_model(struct request *request, struct zt_text model)
@@ -248,7 +336,7 @@ bool authorize_refuse_model(struct request *request, struct zt_text model)
 
 bool authorize_refuse_folder(struct request *request, struct zt_text folder)
 {
-    if (request->grant == NULL || covers_folder(grant_covers_all, request->grant, folder))
+    if (authorize_sees_whole_folder(request, folder))
         return false;
     access_count_failure(ACCESS_MODEL);
     problem_reply(request, PROBLEM_FORBIDDEN, "this client may not use all files of this folder");

@@ -39,6 +39,9 @@ bool authorize_sees_file(const struct request *request, struct zt_text path);
  * root. */
 bool authorize_sees_folder(const struct request *request, struct zt_text folder);
 
+/* Returns true if the client may see everything that can be in a folder. */
+bool authorize_sees_whole_folder(const struct request *request, struct zt_text folder);
+
 /* Returns authorize_sees as a filter, valid as long as the request. */
 struct name_filter authorize_filter(const struct request *request);
 
