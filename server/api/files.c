@@ -9,6 +9,7 @@
 #include "catalog/generation.h"
 #include "http/exchange/problem.h"
 #include "http/fields/uri.h"
+#include "http/revisions/revision.h"
 
 /* "file" and NUL, with room. */
 #define TAG_SUFFIX_SIZE 8
@@ -83,15 +84,23 @@ static bool begin(struct request *request)
 
 enum outcome files_get(struct request *request)
 {
-    if (request->context == NULL && !begin(request))
-        return OUTCOME_READY;
+    enum outcome outcome;
+
+    if (request->context == NULL) {
+        if (!revision_resolve_path(request, REVISION_OF_FILE, &outcome))
+            return outcome;
+        if (!begin(request))
+            return OUTCOME_READY;
+    }
     switch (file_search_run(request)) {
     case FILE_FOUND_PENDING:
         return OUTCOME_WAITING;
     case FILE_FOUND_FAILED:
         return OUTCOME_READY;
     case FILE_FOUND_FOLDER:
-        return reply_to_folder(request, last_part(request->names[0]));
+        return request->revision.bytes != NULL
+                   ? revision_redirect_to_folder(request, false)
+                   : reply_to_folder(request, last_part(request->names[0]));
     case FILE_FOUND_NONE:
         return problem_reply(request, PROBLEM_NOT_FOUND, "there is no stored file at this path");
     case FILE_FOUND:

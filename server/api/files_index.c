@@ -19,6 +19,7 @@
 #include "http/exchange/problem.h"
 #include "http/fields/negotiate.h"
 #include "http/fields/uri.h"
+#include "http/revisions/revision.h"
 #include "tree/tree_listing.h"
 #include "zt/digest.h"
 
@@ -184,14 +185,33 @@ static bool read_limit(struct request *request, size_t *out_limit)
     return true;
 }
 
+/* Returns true if the request is for a revision; it then has replied, or waits. */
+static bool find_revision(struct request *request, enum outcome *out_outcome)
+{
+    struct zt_text revision;
+
+    if (!request_query(request, "revision", 0, &revision))
+        return false;
+    *out_outcome = OUTCOME_READY;
+    if (request->names[0].bytes == NULL)
+        problem_reply(request, PROBLEM_REVISION_NOT_FOUND,
+                      "the root has no revisions, only the repositories and models in it");
+    else if (revision_resolve_path(request, REVISION_OF_FOLDER, out_outcome))
+        *out_outcome = revision_redirect_to_folder(request, true);
+    return true;
+}
+
 enum outcome files_index_get(struct request *request)
 {
     const struct zt_text name =
         request->names[0].bytes != NULL ? request->names[0] : (struct zt_text){"", 0};
     struct index *index = request->context;
+    enum outcome outcome;
 
     if (index != NULL)
         return reply_index(request, index);
+    if (find_revision(request, &outcome))
+        return outcome;
     if ((name.length > 0 && !store_path_is_served(name)) || !authorize_sees_folder(request, name))
         return problem_reply(request, PROBLEM_NOT_FOUND, "there is no folder at this path");
     index = request_allocate(request, sizeof(*index));

@@ -6,6 +6,7 @@
 
 #include "catalog/catalog.h"
 #include "http/fields/uri.h"
+#include "http/revisions/revision.h"
 #include "store/store.h"
 
 enum { NAME_MODEL, NAME_OBJECT, NAME_COMPONENT };
@@ -51,21 +52,32 @@ static const char *explain_absence(const struct store *store)
                                 : "";
 }
 
+/* Returns true if it has replied. */
+static bool refuse_name(struct request *request, struct zt_text name)
+{
+    if (model_name_is_valid(name))
+        return false;
+    problem_reply(request, PROBLEM_INVALID_NAME,
+                  "a model's name must be UTF-8 without control characters, at most %d bytes, "
+                  "in parts joined by '/' (as %%2F) that do not begin with '.'",
+                  MODEL_NAME_MAX);
+    return true;
+}
+
 bool model_resolve(struct request *request, enum outcome *out_outcome)
 {
-    struct zt_text name = request->names[NAME_MODEL];
     struct generation *generation;
+    struct zt_text name;
 
     *out_outcome = OUTCOME_READY;
     if (request->generation != NULL)
         return true;
-    if (!model_name_is_valid(name)) {
-        problem_reply(request, PROBLEM_INVALID_NAME,
-                      "a model's name must be UTF-8 without control characters, at most %d bytes, "
-                      "in parts joined by '/' (as %%2F) that do not begin with '.'",
-                      MODEL_NAME_MAX);
+    if (refuse_name(request, request->names[NAME_MODEL]) ||
+        !revision_resolve_model(request, out_outcome))
         return false;
-    }
+    name = request->names[NAME_MODEL];
+    if (refuse_name(request, name))
+        return false;
     switch (catalog_find(request->server->catalog, name, request_waiter(request), &generation)) {
     case CATALOG_PENDING:
         *out_outcome = OUTCOME_WAITING;

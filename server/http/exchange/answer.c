@@ -504,6 +504,7 @@ unsigned answer_write_fields(struct request *request, struct field *out_fields)
         add(&list, request->route->field.name, request->route->field.value);
     if (request_is_s3(request))
         add(&list, "x-amz-request-id", request->id);
+    add(&list, "ZT-Commit", request->commit);
     assert(list.count + CORS_FIELDS <= ANSWER_FIELDS);
     if (!request->access->pages.allows_pages)
         return list.count;

@@ -27,6 +27,8 @@
 #define TARGET_MAX 8192
 /* Up to this much of an unwanted body is read and dropped, to keep the connection. */
 #define DROPPED_MAX (UINT64_C(1) << 20)
+/* Routes that take a revision as a parameter. */
+#define FILES_PREFIX "/files"
 
 /* Notes the time of a phase if the client asked for it. */
 static void end_phase(struct request *request, const char *name)
@@ -150,6 +152,20 @@ static void reply_unknown_parameter(struct request *request, struct zt_text raw,
                       known);
 }
 
+/* Without this, a write to a revision would change the current state. */
+static void check_revision(struct request *request)
+{
+    struct zt_text ignored;
+
+    if (request_is_read(request) || request_state_const(request)->operation->needs == NEEDS_READ)
+        return;
+    if (request->revision.bytes != NULL ||
+        (strncmp(request->route->pattern, FILES_PREFIX, sizeof(FILES_PREFIX) - 1) == 0 &&
+         request_query(request, "revision", 0, &ignored)))
+        problem_reply(request, PROBLEM_CONFLICT,
+                      "a revision cannot be changed: write to the name without it");
+}
+
 /* Runs before the operation has effects. On a read-only server, the refusals of writes come
  * first. */
 static void check_parameters(struct request *request)
@@ -266,6 +282,7 @@ bool exchange_begin(struct request *request)
         {cors_check, CONCERNS_ALL},
         {find_operation, CONCERNS_ALL},
         {authorize_operation, CONCERNS_CLIENTS},
+        {check_revision, CONCERNS_ALL},
         {check_parameters, CONCERNS_QUERY},
         {check_loaded, CONCERNS_ALL},
         {check_load, CONCERNS_ALL},

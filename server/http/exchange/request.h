@@ -70,6 +70,12 @@ struct request {
      * {path...} is one text including its slashes. They stay encoded on routes with is_page or
      * keeps_names, and may contain NUL with takes_any_names. */
     struct zt_text names[REQUEST_NAMES];
+    /* The revision at which the first name is read ("weights@v1"), decoded; NULL: the current
+     * state. whole_name is the first name with its revision, in case the model is called so. */
+    struct zt_text revision;
+    struct zt_text whole_name;
+    struct revision_search *revision_search; /* see http/revisions/revision.h */
+    const char *commit;                      /* ZT-Commit of the answer; NULL: none */
     char id[REQUEST_ID_SIZE];
     struct representation reply;
     bool replied; /* the reply is final: no handler or step is called again */

@@ -20,7 +20,7 @@
 /* Requests with more header fields get 431. */
 #define REQUEST_FIELDS_MAX 100
 /* The maximum number of an answer's fields: the representation's, and the exchange's own. */
-#define ANSWER_FIELDS (REPRESENTATION_FIELDS + REPRESENTATION_MORE + 19 + CORS_FIELDS)
+#define ANSWER_FIELDS (REPRESENTATION_FIELDS + REPRESENTATION_MORE + 20 + CORS_FIELDS)
 /* Enough for the texts of an ordinary answer; more memory is allocated separately. */
 #define REQUEST_SCRATCH 1536
 

@@ -13,8 +13,10 @@
 #include "http/exchange/cors.h"
 #include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
+#include "http/fields/revision_name.h"
 #include "http/fields/uri.h"
 #include "store/store.h"
+#include "store/versions/history.h"
 #include "zt/utf8.h"
 
 /* Enough for "GET, HEAD, PUT, POST, DELETE, PATCH, QUERY, OPTIONS". */
@@ -310,12 +312,50 @@ static bool takes_rest(const struct route *route)
     return strstr(route->pattern, "...}") != NULL;
 }
 
+/* Returns true if the first name may be followed by '@' and a revision. Otherwise the '@' belongs
+ * to the name, as it did before there were revisions. */
+static bool takes_revision(const struct request *request, const struct route *route)
+{
+    const struct store *store = request->server->store;
+
+    return store != NULL && store->revisions != NULL && strstr(route->pattern, MODEL_PLACEHOLDER);
+}
+
+/* Decodes the name of a model, and the revision that may follow it. The path of a commit's model is
+ * a name without a revision, however its slashes are written. Returns false if it has replied. */
+static bool decode_model(struct request *request)
+{
+    struct zt_text revision = {NULL, 0};
+    struct zt_text whole = request->names[0];
+    struct zt_text model = whole;
+    const bool is_split = revision_name_split(request->names[0], &model, &revision);
+    struct history_path in_commit;
+
+    if (!decode_name(request, &whole, false))
+        return false;
+    request->names[0] = request->whole_name = whole;
+    if (!is_split || (history_path_split(whole, &in_commit) && in_commit.rest.length > 0))
+        return true;
+    if (!decode_name(request, &model, false) || !decode_name(request, &revision, false))
+        return false;
+    request->names[0] = model;
+    request->revision = revision;
+    return true;
+}
+
 /* Returns false if it has replied. */
 static bool decode_names(struct request *request, const struct route *route)
 {
+    unsigned first = 0;
+
     if (route->is_page || route->keeps_names)
         return true;
-    for (unsigned i = 0; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
+    if (takes_revision(request, route)) {
+        if (!decode_model(request))
+            return false;
+        first = 1;
+    }
+    for (unsigned i = first; i < REQUEST_NAMES && request->names[i].bytes != NULL; i++) {
         if (takes_rest(route) && path_has_encoded_slash(request->names[i])) {
             problem_reply(request, PROBLEM_NOT_FOUND,
                           "no part of a stored file's path may contain a slash");

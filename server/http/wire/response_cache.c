@@ -191,8 +191,9 @@ static bool is_keepable(const struct request *request)
            answer->content_length != ANSWER_LENGTH_UNKNOWN &&
            (answer->segment_count == 0 || answer->content_length <= KEPT_BYTES_MAX) &&
            (state->sending == SENDING_BUFFER || state->sending == SENDING_MAPPED) &&
-           state->loaded == NULL && !state->has_own_id && state->trace_id[0] == '\0' &&
-           state->timing == NULL &&
+           /* A branch or tag may move without being counted as a change. */
+           request->revision.bytes == NULL && state->loaded == NULL && !state->has_own_id &&
+           state->trace_id[0] == '\0' && state->timing == NULL &&
            (request->grant == NULL || request->client == request->grant->name);
 }
 

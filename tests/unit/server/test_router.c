@@ -5,6 +5,7 @@
 
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
+#include "store/store.h"
 
 static enum outcome handle(struct request *request)
 {
@@ -37,9 +38,13 @@ const size_t route_count = sizeof(routes) / sizeof(routes[0]);
 static struct config config;
 static struct server server = {.config = &config};
 
-static struct request *routed(enum method method, const char *target)
+static const struct store_revision_ops revisions;
+static struct store store = {.revisions = &revisions};
+static struct server keeping_server = {.config = &config, .store = &store};
+
+static struct request *routed_by(struct server *by, enum method method, const char *target)
 {
-    struct request *request = request_new(&server, NULL, target);
+    struct request *request = request_new(by, NULL, target);
     const struct operation *operation;
 
     assert_non_null(request);
@@ -47,6 +52,11 @@ static struct request *routed(enum method method, const char *target)
     operation = router_match(request);
     assert_int_equal(operation == NULL, request->replied);
     return request;
+}
+
+static struct request *routed(enum method method, const char *target)
+{
+    return routed_by(&server, method, target);
 }
 
 static const char *allow_of(const struct request *request)
@@ -337,4 +347,45 @@ TEST(a_model_is_its_first_segment_and_those_up_to_a_resource)
     assert_model("/m/{model}/export", "/m/export/export", "export");
     assert_model("/m/{model}/export", "/m/a/objects/export", NULL);
     assert_model("/m/{x}/export", "/m/a/b/export", NULL);
+}
+
+/* revision NULL: the name has none. */
+static void assert_revision(struct server *by, const char *target, const char *name,
+                            const char *revision)
+{
+    struct request *request = routed_by(by, METHOD_GET, target);
+
+    assert_false(request->replied);
+    assert_true(zt_text_is(request->names[0], name));
+    assert_int_equal(request->revision.bytes != NULL, revision != NULL);
+    if (revision != NULL)
+        assert_true(zt_text_is(request->revision, revision));
+    request_free(request);
+}
+
+#define COMMIT "0123456789012345678901234567890123456789"
+
+TEST(revision_is_split_from_the_name_of_a_model)
+{
+    struct server *by = &keeping_server;
+
+    assert_revision(by, "/v1/models/a@v1", "a", "v1");
+    assert_revision(by, "/v1/models/a/b@v1/objects/c", "a/b", "v1");
+    assert_revision(by, "/v1/models/a%2Fb@x%2Fy/objects/c", "a/b", "x/y");
+    assert_revision(by, "/v1/models/a%40b@v1%40", "a@b", "v1@");
+    assert_revision(by, "/v1/models/a@b@v1", "a@b", "v1");
+    assert_revision(by, "/v1/models/a%40v1", "a@v1", NULL);
+    assert_revision(by, "/v1/models/a@", "a@", NULL);
+    assert_revision(by, "/files/a@v1", "a@v1", NULL);
+    assert_revision(&server, "/v1/models/a@v1", "a@v1", NULL);
+}
+
+TEST(path_of_a_commit_has_no_revision)
+{
+    struct server *by = &keeping_server;
+
+    assert_revision(by, "/v1/models/a@" COMMIT "/b", "a@" COMMIT "/b", NULL);
+    assert_revision(by, "/v1/models/a%2Fb@" COMMIT "%2Fc", "a/b@" COMMIT "/c", NULL);
+    assert_revision(by, "/v1/models/a%40" COMMIT "%2Fc@v1", "a@" COMMIT "/c@v1", NULL);
+    assert_revision(by, "/v1/models/a@" COMMIT, "a", COMMIT);
 }
