@@ -1,6 +1,7 @@
 /* The table of routes, except for the S3 API (s3_routes.c): every path and method. The first row
  * that matches a path answers. */
 #include "api/handlers.h"
+#include "api/revisions/handlers.h"
 #include "http/exchange/router.h"
 #include "hub/handlers.h"
 #include "hub/write/handlers.h"
@@ -56,7 +57,7 @@ const struct route routes[] = {
     {.pattern = "/v1/models/{model}",
      .get = {.handle = model_get, TAKES("prefix match fields attributes digests pretty")},
      .put = {.begin = model_put_begin, .handle = model_put_handle},
-     .delete = {.begin = model_delete_begin, .handle = model_delete_handle}},
+     .delete = {.begin = model_delete_begin, .handle = model_delete_handle, TAKES("purge")}},
     {.pattern = "/v1/models/{model}/objects/{object}",
      .takes_any_names = true,
      .get = {.handle = object_get, TAKES("fields pretty")}},
@@ -80,6 +81,12 @@ const struct route routes[] = {
      .post = {.handle = verification_post, .needs = NEEDS_READ}},
     {.pattern = "/v1/models/{model}/uploads",
      .post = {.begin = writer_create_begin, .handle = writer_create_handle}},
+    {.pattern = "/v1/models/{model}/revisions",
+     .get = {.handle = revisions_get, TAKES("revision limit cursor wait after pretty")}},
+    {.pattern = "/v1/models/{model}/revisions/{name}",
+     .get = {.handle = revision_get},
+     .put = {.begin = revision_put_begin, .handle = revision_put_handle},
+     .delete = {.begin = revision_delete_begin, .handle = revision_delete_handle}},
     {.pattern = "/v1/uploads",
      .get = {.handle = uploads_list, .needs = NEEDS_ADMIN, TAKES("pretty")}},
     {.pattern = "/v1/uploads/{id}",

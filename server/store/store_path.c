@@ -77,7 +77,8 @@ static bool has_control_character(struct zt_text name)
 
 bool model_segment_is_resource(struct zt_text segment)
 {
-    static const char *const resources[] = {"objects", "export", "verification", "uploads"};
+    static const char *const resources[] = {"objects", "export", "verification", "uploads",
+                                            "revisions"};
 
     for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
         if (zt_text_is(segment, resources[i]))

@@ -5,7 +5,7 @@ import { NUMPY, fits, isDecoded, isWidened, typeOf } from "./types.js";
 
 // Controls, marks that change a line's direction, and what is not seen: a terminal must not act on them.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
-const ENDS = new Set(["objects", "export", "verification", "uploads"]);
+const ENDS = new Set(["objects", "export", "verification", "uploads", "revisions"]);
 const OTHERS = /[^A-Za-z0-9._-]+/g;
 
 // One word of a shell's line. $'…' is bash, zsh and newer POSIX shells'.

@@ -117,7 +117,7 @@ def test_answers_to_known_clients_are_private(server):
 
 VALUES = {"model": "team%2Fown", "object": "t", "component": "data", "hex": hashlib.sha256(OWN).hexdigest(),
           "path": "team/own.zt", "id": "0" * 32,
-          "repo": "team", "revision": "main/own.zt", "upstream": "up"}  # fmt: skip
+          "repo": "team", "name": "v1", "revision": "main/own.zt", "upstream": "up"}  # fmt: skip
 
 
 def operations(server):

@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/parameters.h"
 #include "upload/shared/current_model.h"
 #include "upload/shared/recorded.h"
 #include "upload/shared/removal.h"
 #include "upload/shared/write_checks.h"
+#include "upload/whole/purge.h"
 
 /* Number of models examined in one step. */
 #define PAGE 256
@@ -226,18 +228,36 @@ static void run_removal(struct request *request)
         (void)remains_fail(&removal->remains, "removed", &removal->failure);
 }
 
+static void run_purge(struct request *request)
+{
+    struct removal *removal = request->context;
+
+    if (!purge_may_begin(request, removal->name, &removal->failure))
+        return;
+    run_removal(request);
+    purge_run(removal->server, removal->name, &removal->failure);
+    removal->commit[0] = '\0';
+}
+
 /* --- the request --- */
 
 void model_delete_begin(struct request *request)
 {
+    bool purges = false;
+
+    if (write_refuse_read_only(request))
+        return;
     /* Accepts any name that can be read: models that were not uploaded may be removed too. */
-    if (!write_refuse_read_only(request) && !model_name_is_valid(request->names[0]))
+    if (!model_name_is_valid(request->names[0]))
         problem_reply(request, PROBLEM_INVALID_NAME, "this cannot be the name of a model");
+    else if (parameter_switch(request, "purge", &purges) && purges)
+        (void)purge_refuse(request);
 }
 
 enum outcome model_delete_handle(struct request *request)
 {
     struct removal *removal = request->context;
+    bool purges = false;
 
     if (removal == NULL) {
         removal = write_context(request, sizeof(*removal));
@@ -246,6 +266,10 @@ enum outcome model_delete_handle(struct request *request)
         removal->server = request->server;
         memcpy(removal->name, request->names[0].bytes, request->names[0].length);
         removal->preconditions = write_preconditions(request);
+        if (!parameter_switch(request, "purge", &purges))
+            return OUTCOME_READY;
+        if (purges)
+            return request_work_long(request, run_purge);
         return store_needs_claims(request->server->store) ? request_work_long(request, run_removal)
                                                           : request_work(request, run_removal);
     }

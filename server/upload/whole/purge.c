@@ -1,0 +1,61 @@
+#include "upload/whole/purge.h"
+
+#include <string.h>
+
+#include "base/changes.h"
+#include "http/exchange/authorize.h"
+#include "store/versions/versions_store.h"
+
+bool purge_refuse(struct request *request)
+{
+    if (request->grant != NULL && request->grant->scope < SCOPE_ADMIN) {
+        problem_reply(request, PROBLEM_FORBIDDEN, "purge needs the scope admin");
+        return true;
+    }
+    if (store_history(request->server->store) != NULL)
+        return false;
+    problem_reply(request, PROBLEM_CONFLICT,
+                  "there are no versions to purge, because versions.keep is not set");
+    return true;
+}
+
+bool purge_may_begin(const struct request *request, const char *name, struct failure *failure)
+{
+    struct history_repo repo;
+    bool may;
+
+    history_repo_of_model(store_history(request->server->store), zt_text_from(name), &repo);
+    may = repo.is_root_model ? authorize_sees(request, zt_text_from(repo.name))
+                             : authorize_sees_whole_folder(request, zt_text_from(repo.name));
+    return may ||
+           failure_refuse(failure, PROBLEM_FORBIDDEN,
+                          "this client may not use all files of the repository %s", repo.name);
+}
+
+static bool is_kept(struct history *history, const struct history_repo *repo)
+{
+    struct history_found found;
+    struct zt_error ignored;
+
+    return history_find(history, repo, zt_text_from(HISTORY_MAIN), &found, &ignored) == ZT_OK;
+}
+
+void purge_run(struct server *server, const char *name, struct failure *failure)
+{
+    struct history *history = store_history(server->store);
+    struct history_repo repo;
+    struct zt_error error;
+    enum zt_status status;
+
+    history_repo_of_model(history, zt_text_from(name), &repo);
+    if (failure->is_set &&
+        (failure->problem != PROBLEM_MODEL_NOT_FOUND || !is_kept(history, &repo)))
+        return;
+    history_lock(history, &repo);
+    status = history_purge(history, &repo, &error);
+    history_unlock(history, &repo);
+    changes_note();
+    memset(failure, 0, sizeof(*failure));
+    if (status != ZT_OK)
+        failure_of_store(failure, &error);
+}
