@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "client/api_address.h"
 #include "client/json_answer.h"
@@ -27,31 +28,64 @@ static enum zt_status refuse_nameless(struct zt_error *error)
                    "lists the models)");
 }
 
-/* Encodes a name again, whichever way it was encoded, with slashes as %2F. */
+/* Decodes the raw text and appends it as part of a segment. Returns false if an escape is
+ * malformed. */
+static bool encode_again(struct href *href, struct zt_text raw, const char *behind)
+{
+    char decoded[WEB_TARGET_SIZE];
+    size_t length;
+
+    if (raw.length + strlen(behind) >= sizeof(decoded) || !percent_decode(raw, decoded, &length))
+        return false;
+    strcpy(decoded + length, behind);
+    href_segment(href, (struct zt_text){decoded, length + strlen(behind)});
+    return true;
+}
+
+/* Encodes a name again, whichever way it was encoded, with slashes as %2F. An unescaped '@' stays
+ * one: it separates a revision from the name. */
+static bool encode_pieces(struct href *href, struct zt_text raw, const char *behind)
+{
+    const char *at;
+
+    while ((at = memchr(raw.bytes, '@', raw.length)) != NULL) {
+        const size_t length = (size_t)(at - raw.bytes);
+
+        if (!encode_again(href, (struct zt_text){raw.bytes, length}, ""))
+            return false;
+        href_plain(href, "@");
+        raw.bytes += length + 1;
+        raw.length -= length + 1;
+    }
+    return encode_again(href, raw, behind);
+}
+
+/* Returns true if the name is empty or ends in a slash, however it is encoded. */
+static bool names_folder(struct zt_text raw)
+{
+    return raw.length == 0 || raw.bytes[raw.length - 1] == '/' ||
+           (raw.length >= 3 && strncasecmp(raw.bytes + raw.length - 3, "%2f", 3) == 0);
+}
+
 static enum zt_status encode_model(const struct api_address *api, const char *name,
                                    char out_path[WEB_TARGET_SIZE], struct zt_error *error)
 {
-    char decoded[WEB_TARGET_SIZE];
     struct href href;
-    size_t length;
+    bool is_read;
     bool fits;
 
-    if (api->name.length + (name != NULL ? strlen(name) : 0) >= sizeof(decoded) ||
-        !percent_decode(api->name, decoded, &length))
-        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the URL has a malformed escape");
-    if (length == 0 || decoded[length - 1] == '/') {
-        if (name == NULL)
-            return refuse_nameless(error);
-        strcpy(decoded + length, name);
-        length += strlen(name);
-    }
+    if (names_folder(api->name) && name == NULL)
+        return refuse_nameless(error);
     href_init(&href);
-    href_model(&href, (struct zt_text){decoded, length});
+    href_plain(&href, "/v1/models/");
+    is_read = encode_pieces(&href, api->name, names_folder(api->name) ? name : "");
     fits = !href.failed && api->base.length + href.length < WEB_TARGET_SIZE;
-    if (fits)
+    if (is_read && fits)
         snprintf(out_path, WEB_TARGET_SIZE, "%.*s%s", (int)api->base.length, api->base.bytes,
                  href.text);
     href_free(&href);
+    if (!is_read)
+        return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the URL has a malformed escape");
     return fits ? ZT_OK
                 : zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the model's name is too long");
 }
