@@ -1,5 +1,5 @@
-/* Compressing with zstd in whole blocks of 1 MiB, however the bytes arrive. Only this file and
- * zstd_stream.c use <zstd.h>.
+/* Compressing with zstd in whole blocks of 1 MiB, however the bytes arrive. Besides this file,
+ * only zstd_stream.c and xor_encoder.c use <zstd.h>.
  *
  * Frames state no content size. In a seekable stream each frame has a checksum and holds 1 MiB, and
  * a seek table follows the frames. */

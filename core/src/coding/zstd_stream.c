@@ -45,6 +45,11 @@ bool zt_zstd_ratio_possible(uint64_t stored_length, uint64_t decoded_length)
     return decoded_length == 0 || (decoded_length - 1) / RATIO_MAX < stored_length;
 }
 
+static int window_log_max(const struct zt_zstd_rules *rules)
+{
+    return rules->window_log_max != 0 ? rules->window_log_max : WINDOW_LOG_MAX;
+}
+
 enum zt_status zt_zstd_stream_new(struct zt_source *source, const struct zt_zstd_rules *rules,
                                   struct zt_zstd_stream **out_stream, struct zt_error *error)
 {
@@ -58,7 +63,7 @@ enum zt_status zt_zstd_stream_new(struct zt_source *source, const struct zt_zstd
     stream->context = ZSTD_createDCtx();
     if (stream->buffer == NULL || stream->context == NULL)
         goto out;
-    ZSTD_DCtx_setParameter(stream->context, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+    ZSTD_DCtx_setParameter(stream->context, ZSTD_d_windowLogMax, window_log_max(rules));
     stream->input.src = stream->buffer;
     *out_stream = stream;
     return ZT_OK;
@@ -156,7 +161,8 @@ static enum zt_status fail_decoding(const struct zt_zstd_stream *stream, size_t 
         return zt_fail_memory(error, "a zstd window");
     case ZSTD_error_frameParameter_windowTooLarge:
         return zt_fail(error, ZT_CORRUPT, stream->rules->window, stream->frame_offset,
-                       "the zstd frame needs a window above 128 MiB");
+                       "the zstd frame needs a window above %u MiB",
+                       1u << (window_log_max(stream->rules) - 20));
     default:
         return zt_fail(error, ZT_CORRUPT, stream->rules->frame, stream->frame_offset, "zstd: %s",
                        ZSTD_getErrorName(result));

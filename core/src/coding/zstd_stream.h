@@ -1,9 +1,9 @@
-/* A run of zstd frames (RFC 8878), usually of a known decoded length. The only wrapper of <zstd.h>
- * except zstd_encoder.c.
+/* A run of zstd frames (RFC 8878), usually of a known decoded length. Besides this file, only
+ * zstd_encoder.c and xor_encoder.c wrap <zstd.h>.
  *
  * The stream never returns more bytes than expected, holds one input buffer and zstd's window, and
- * reports the end only if every stored byte was used. The window is at most 128 MiB; frames that
- * need a dictionary are rejected. */
+ * reports the end only if every stored byte was used. The window is at most 128 MiB, or what the
+ * rules allow; frames that need a dictionary are rejected. */
 #ifndef ZT_CODING_ZSTD_STREAM_H
 #define ZT_CODING_ZSTD_STREAM_H
 
@@ -15,10 +15,11 @@
 struct zt_zstd_rules {
     const char *frame;  /* a frame is broken, cut short, or followed by something else */
     const char *length; /* too many bytes, or too few */
-    const char *window; /* a window above 128 MiB */
+    const char *window; /* a window above the limit */
     const char *ratio;  /* more bytes declared than the stored bytes can decode to */
     /* Require exactly one frame with a content checksum (zt.zstd-seekable/1). */
     bool one_checked_frame;
+    int window_log_max; /* the limit; 0: 27, 128 MiB */
 };
 
 struct zt_zstd_stream;
