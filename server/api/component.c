@@ -1,6 +1,7 @@
-/* The bytes of a component: whole or a slice; plain or as NPY; decoded, as stored, or stored and
- * sent as a content coding. This file chooses the coding and writes the header fields;
- * component_query.c reads the query, component_bytes.c verifies and decodes. */
+/* The bytes of a component: whole or a slice; plain or as NPY; decoded, as stored, stored and sent
+ * as a content coding, or as the difference from a base. This file chooses the content coding and
+ * writes the header fields; component_query.c reads the query, component_bytes.c verifies and
+ * decodes, component_difference.c finds the base. */
 #include "api/component.h"
 
 #include <assert.h>
@@ -148,15 +149,15 @@ static enum outcome choose_coding(struct request *request, struct component_view
 
 /* --- the handler --- */
 
-/* A seekable component of any length is decoded one frame after another, and a view may be gathered
- * from the file, so neither is too large. */
+/* A seekable component of any length is decoded one frame after another, as is every component for
+ * a difference, and a view may be gathered from the file, so none of these is too large. */
 static bool is_too_large(const struct request *request, const struct component_view *view)
 {
     const struct zt_component *component = view->component;
     uint64_t limit = (uint64_t)config_number(&request->server->config->limits.decoded_bytes);
 
-    return !zt_component_is_plain(component) && view->gathered == NULL &&
-           component->encoding != ZT_ENCODING_ZSTD_SEEKABLE &&
+    return view->form == VIEW_DECODED && !zt_component_is_plain(component) &&
+           view->gathered == NULL && component->encoding != ZT_ENCODING_ZSTD_SEEKABLE &&
            component->decoded_length != ZT_LENGTH_UNKNOWN && component->decoded_length > limit;
 }
 
@@ -164,7 +165,7 @@ static bool is_too_large(const struct request *request, const struct component_v
  * Returns true if it has replied. */
 static bool reply_if_undecodable(struct request *request, const struct component_view *view)
 {
-    if (view->form != VIEW_DECODED)
+    if (view->form != VIEW_DECODED && view->form != VIEW_DIFFERENCE)
         return false;
     if (view->component->encoding == ZT_ENCODING_UNKNOWN) {
         component_problem(
@@ -198,6 +199,9 @@ enum outcome component_get(struct request *request)
     if (request->replied || reply_if_undecodable(request, view))
         return OUTCOME_READY;
     set_fields(request, view);
-    component_prepare(request);
+    if (view->form == VIEW_DIFFERENCE)
+        component_difference_prepare(request);
+    else
+        component_prepare(request);
     return OUTCOME_READY;
 }

@@ -9,10 +9,12 @@
 #include "zt/slice.h"
 #include "zt/widen.h"
 
-/* VIEW_CODED: the stored bytes as the content coding zstd. */
-enum view_form { VIEW_DECODED, VIEW_STORED, VIEW_CODED };
+/* VIEW_CODED: the stored bytes as the content coding zstd. VIEW_DIFFERENCE: the difference from a
+ * base (coding=xor-zstd). */
+enum view_form { VIEW_DECODED, VIEW_STORED, VIEW_CODED, VIEW_DIFFERENCE };
 
 struct frames_opening;
+struct difference_view; /* component_difference.c */
 
 /* The requested bytes of a component, and their form. */
 struct component_view {
@@ -34,8 +36,9 @@ struct component_view {
     bool varies_by_coding;      /* with another Accept-Encoding field it could be coded */
     bool passthrough_sought;    /* a worker has called passthrough_find */
     enum component_state state; /* the result of verification */
-    struct frames_opening *opening; /* used by component_bytes.c */
-    struct decoded *decoded;        /* also; held; NULL until it is requested */
+    struct frames_opening *opening;     /* used by component_bytes.c */
+    struct decoded *decoded;            /* also; held; NULL until it is requested */
+    struct difference_view *difference; /* of VIEW_DIFFERENCE */
 };
 
 /* Finds object and component, and reads the query. Returns NULL if it has replied with a
@@ -67,6 +70,28 @@ uint64_t component_view_widened_bytes(const struct request *request,
 /* Adds the bytes to the reply, or the steps that first verify and decode them. request->context is
  * the view. */
 void component_prepare(struct request *request);
+
+/* Finds the SHA-256 of exactly the bytes of a view, once it is verified: the one in the file if it
+ * was checked, otherwise a computed one. */
+bool component_sha256(const struct request *request, const struct component_view *view,
+                      uint8_t out_sha256[32]);
+
+/* --- component_difference.c --- */
+
+/* Reads base and coding, of which one is given at least, into view. Returns false if it has
+ * replied. */
+bool component_difference_read(struct request *request, struct component_view *view,
+                               struct zt_text base, struct zt_text coding);
+
+/* Writes the part of the ETag's suffix that identifies the base and the coding, and NUL. Returns
+ * its length. */
+int component_difference_tag(const struct difference_view *difference, char *out_text, size_t size);
+
+/* Adds the fields of a difference to the reply, and the steps that verify both components and make
+ * it. */
+void component_difference_prepare(struct request *request);
+
+/* --- problems --- */
 
 /* Replies with a problem about the component, with its object, name and offset as members. Always
  * returns OUTCOME_READY. */

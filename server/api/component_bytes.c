@@ -38,10 +38,8 @@ static bool is_as_stored(const struct component_view *view)
     return view->form != VIEW_DECODED || zt_component_is_plain(view->component);
 }
 
-/* Finds the SHA-256 of exactly the bytes in the response: the one in the file if it was checked,
- * otherwise a computed one. */
-static bool find_sha256(const struct request *request, const struct component_view *view,
-                        uint8_t out_sha256[32])
+bool component_sha256(const struct request *request, const struct component_view *view,
+                      uint8_t out_sha256[32])
 {
     const struct zt_model *model = request->generation->model;
     bool checked = view->state == COMPONENT_VERIFIED;
@@ -82,7 +80,7 @@ static void state_digests(struct request *request, const struct component_view *
 {
     struct representation *reply = &request->reply;
 
-    reply->has_sha256 = find_sha256(request, view, reply->sha256);
+    reply->has_sha256 = component_sha256(request, view, reply->sha256);
     reply->range_sha256 = is_as_stored(view) ? range_sha256 : NULL;
     if (view->state == COMPONENT_VERIFIED || view->state == COMPONENT_UNDIGESTED)
         stored_digest_want(request->server, request->generation, view->index);

@@ -22,10 +22,10 @@
 /* Raise this when the output of zt_widen_blocks changes for any type. */
 #define WIDENING_REVISION 1
 
-enum parameter { SLICE, SHARD, AXIS, FORMAT, REPRESENTATION, DTYPE, PARAMETERS };
+enum parameter { SLICE, SHARD, AXIS, FORMAT, REPRESENTATION, DTYPE, BASE, CODING, PARAMETERS };
 
-static const char *const parameter_names[PARAMETERS] = {"slice",  "shard",          "axis",
-                                                        "format", "representation", "dtype"};
+static const char *const parameter_names[PARAMETERS] = {
+    "slice", "shard", "axis", "format", "representation", "dtype", "base", "coding"};
 
 struct query {
     struct zt_text values[PARAMETERS]; /* bytes NULL: absent */
@@ -74,6 +74,11 @@ static bool read_parameters(struct request *request, struct query *out_query)
     return true;
 }
 
+static bool is_difference(const struct query *query)
+{
+    return is_given(query, BASE) || is_given(query, CODING);
+}
+
 /* Returns a description of an invalid parameter or combination of two, or NULL. */
 static const char *find_conflict(const struct query *query)
 {
@@ -90,6 +95,9 @@ static const char *find_conflict(const struct query *query)
         return "dtype must be f32";
     if (stored && (cut || is_given(query, FORMAT) || is_given(query, DTYPE)))
         return "representation=stored cannot be combined with slice, shard, format or dtype";
+    if (is_difference(query) && (cut || is_given(query, FORMAT) || is_given(query, DTYPE) ||
+                                 is_given(query, REPRESENTATION)))
+        return "coding cannot be combined with slice, shard, format, representation or dtype";
     if (is_given(query, SLICE) && is_given(query, SHARD))
         return "slice and shard cannot be combined";
     return is_given(query, AXIS) && !is_given(query, SHARD) ? "axis needs shard" : NULL;
@@ -435,6 +443,10 @@ struct component_view *component_view_read(struct request *request)
                                 .tensor_bytes = ZT_LENGTH_UNKNOWN};
     if (stored)
         return view;
+    if (is_difference(&query))
+        return component_difference_read(request, view, query.values[BASE], query.values[CODING])
+                   ? view
+                   : NULL;
     if (!read_array(request, view, &query)) {
         request->reply.vary = view->varies_by_accept ? "Accept" : NULL;
         return NULL;
@@ -474,7 +486,7 @@ static void hash_slice(const struct zt_slice *slice, uint64_t out_words[2])
 void component_view_tag(const struct component_view *view, char out_suffix[COMPONENT_TAG_SIZE])
 {
     static const char *const forms[] = {
-        [VIEW_DECODED] = "", [VIEW_STORED] = "-s", [VIEW_CODED] = "-zstd"};
+        [VIEW_DECODED] = "", [VIEW_STORED] = "-s", [VIEW_CODED] = "-zstd", [VIEW_DIFFERENCE] = ""};
     int length = (int)(zt_decimal_write(out_suffix, view->index) - out_suffix);
 
     strcpy(out_suffix + length, forms[view->form]);
@@ -486,6 +498,9 @@ void component_view_tag(const struct component_view *view, char out_suffix[COMPO
         length += snprintf(out_suffix + length, COMPONENT_TAG_SIZE - (size_t)length,
                            "-%016" PRIx64 "%016" PRIx64, words[0], words[1]);
     }
+    if (view->difference != NULL)
+        length += component_difference_tag(view->difference, out_suffix + length,
+                                           COMPONENT_TAG_SIZE - (size_t)length);
     if (view->widener != NULL)
         length += snprintf(out_suffix + length, COMPONENT_TAG_SIZE - (size_t)length, "-f32.%d",
                            WIDENING_REVISION);

@@ -9,7 +9,6 @@
 #include "api/export_reply.h"
 #include "api/handlers.h"
 #include "api/parameters.h"
-#include "api/reference.h"
 #include "api/resolve.h"
 #include "derived/export_body.h"
 #include "derived/revision.h"

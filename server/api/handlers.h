@@ -68,4 +68,18 @@ extern const char openapi_text[];
 extern const size_t openapi_length;
 extern const char openapi_etag[];
 
+/* --- for exports: format=reference, which tells zarr where the arrays of a file are --- */
+
+struct export_query;
+
+/* Returns true if the query requests it. */
+bool reference_is_wanted(struct request *request);
+
+/* Handles such an export. */
+enum outcome reference_get(struct request *request);
+
+/* Does the same for a request that has its generation, and for a query of prefix, matches and
+ * to_f32. The texts must live as long as the request. */
+enum outcome reference_reply(struct request *request, const struct export_query *query);
+
 #endif

@@ -1,6 +1,6 @@
 /* The text depends on the address under which the client reached the server, so it is not kept, and
  * its ETag covers that address. */
-#include "api/reference.h"
+#include "api/handlers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "api/json_reply.h"
 #include "api/parameters.h"
 #include "api/resolve.h"
+#include "derived/export_plan.h"
 #include "derived/reference_json.h"
 #include "http/exchange/base_url.h"
 #include "selection/matches.h"

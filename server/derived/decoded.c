@@ -44,6 +44,8 @@ struct decoded_key {
     uint64_t limit_bytes;
 };
 
+_Static_assert(sizeof(struct decoded_key) == DECODED_KEY_BYTES, "other derived bytes rely on it");
+
 /* --- the cache --- */
 
 static bool is_file(const struct decoded *decoded)
@@ -157,6 +159,21 @@ void decoded_cache_stop(struct decoded_cache *cache)
     memo_stop(cache->memo);
 }
 
+struct memo *decoded_cache_memo(struct decoded_cache *cache)
+{
+    return cache->memo;
+}
+
+void decoded_finish(struct decoded *decoded, enum zt_status status, const struct zt_error *error,
+                    int64_t failure_lasts_ms)
+{
+    if (status == ZT_OK)
+        memo_done(decoded, (struct memo_charge){VALUE_BYTES + decoded->length, is_file(decoded)});
+    else
+        memo_fail(decoded, error, (struct memo_charge){VALUE_BYTES + sizeof(*error), 0},
+                  failure_lasts_ms);
+}
+
 static uint64_t limit_of(const struct decoded_cache *cache)
 {
     return (uint64_t)config_number(&cache->server->config->limits.decoded_bytes);
@@ -259,12 +276,9 @@ static void make(struct decoding *decoding)
 {
     struct decoded *decoded = decoding->decoded;
     struct zt_error error;
+    const enum zt_status status = decode(decoding, &error);
 
-    if (decode(decoding, &error) == ZT_OK)
-        memo_done(decoded, (struct memo_charge){VALUE_BYTES + decoded->length, is_file(decoded)});
-    else
-        memo_fail(decoded, &error, (struct memo_charge){VALUE_BYTES + sizeof(error), 0},
-                  lasts_ms(&error));
+    decoded_finish(decoded, status, &error, status == ZT_OK ? 0 : lasts_ms(&error));
     memo_release(decoded);
 }
 

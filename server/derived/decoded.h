@@ -44,4 +44,15 @@ enum zt_status decoded_get(struct decoded_cache *cache, struct generation *gener
                            uint32_t component, struct decoded **out_decoded,
                            struct zt_error *error);
 
+/* --- for other derived bytes (derived/difference.h) --- */
+
+/* Returns the memo of struct decoded, whose limits they share. Keys of other bytes than decoded
+ * components must not have DECODED_KEY_BYTES. */
+#define DECODED_KEY_BYTES 24
+struct memo *decoded_cache_memo(struct decoded_cache *cache);
+
+/* For a value's maker: done, with source, length and bytes set, or failed for a while. */
+void decoded_finish(struct decoded *decoded, enum zt_status status, const struct zt_error *error,
+                    int64_t failure_lasts_ms);
+
 #endif

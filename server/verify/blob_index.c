@@ -339,16 +339,30 @@ enum blob_answer blob_find(struct server *server, const uint8_t sha256[SHA256_BY
 
 /* --- by decoded bytes --- */
 
+/* Finds the kept digest of decoded bytes, else the one that the file states. */
+static bool decoded_sha256_of(const struct generation *generation, uint32_t component,
+                              uint8_t out_sha256[SHA256_BYTES])
+{
+    const struct zt_component *stated = &generation->model->components[component];
+    struct zt_fingerprint kept;
+
+    if (decoded_digest_find(generation, component, ZT_DIGEST_SHA256, &kept))
+        memcpy(out_sha256, kept.digest.bytes, SHA256_BYTES);
+    else if (zt_component_is_plain(stated) ||
+             !zt_component_decoded_sha256(generation->model, stated, out_sha256))
+        return false;
+    return true;
+}
+
 static bool find_decoded_in(struct generation *generation, const uint8_t sha256[SHA256_BYTES],
                             struct component_place *out_place)
 {
     if (generation->model == NULL || atomic_load(&generation->retired))
         return false;
     for (uint32_t i = 0; i < generation->model->component_count; i++) {
-        struct zt_fingerprint kept;
+        uint8_t own[SHA256_BYTES];
 
-        if (!decoded_digest_find(generation, i, ZT_DIGEST_SHA256, &kept) ||
-            memcmp(kept.digest.bytes, sha256, SHA256_BYTES) != 0 ||
+        if (!decoded_sha256_of(generation, i, own) || memcmp(own, sha256, SHA256_BYTES) != 0 ||
             atomic_load(&generation->states[i]) == COMPONENT_CORRUPT)
             continue;
         *out_place = (struct component_place){generation_hold(generation), i};

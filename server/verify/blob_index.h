@@ -29,9 +29,9 @@ struct blob_search {
 enum blob_answer blob_find(struct server *server, const uint8_t sha256[SHA256_BYTES],
                            struct blob_search search, struct component_place *out_place);
 
-/* Finds a compressed component by the SHA-256 of its decoded bytes, if an export or upload has
- * computed it, in a model that passes the filter. It searches all kept digests, so call it on a
- * worker. */
+/* Finds a compressed component by the SHA-256 of its decoded bytes, if its file states it or the
+ * server has computed it, in a model that passes the filter. It searches all of these digests, so
+ * call it on a worker. */
 bool blob_find_decoded(struct server *server, const uint8_t sha256[SHA256_BYTES],
                        struct name_filter filter, struct component_place *out_place);
 

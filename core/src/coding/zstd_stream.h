@@ -2,8 +2,8 @@
  * zstd_encoder.c and xor_encoder.c wrap <zstd.h>.
  *
  * The stream never returns more bytes than expected, holds one input buffer and zstd's window, and
- * reports the end only if every stored byte was used. The window is at most 128 MiB, or what the
- * rules allow; frames that need a dictionary are rejected. */
+ * reports the end only if every stored byte was used. The window is at most 128 MiB, or less if the
+ * rules say so. Frames that need a dictionary are rejected. */
 #ifndef ZT_CODING_ZSTD_STREAM_H
 #define ZT_CODING_ZSTD_STREAM_H
 

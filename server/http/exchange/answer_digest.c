@@ -127,10 +127,13 @@ static void turn_is_over(struct hash_task *task, struct server *server, enum zt_
 
 /* --- what is known and what is missing --- */
 
+/* Returns true if the digest of the reply is the body's, too. */
 static bool body_is_whole(const struct request *request)
 {
     const struct request_state *state = request_state_const(request);
 
+    if (request->reply.digest_is_of_result)
+        return false;
     return !state->ranged ||
            (state->parts_type == NULL && state->range.length == request->reply.length);
 }
@@ -241,7 +244,7 @@ static void begin_hashing(struct digesting *digesting, enum subject subject)
     static const struct hash_task_ops ops = {prepare, turn_is_over};
     struct request *request = digesting->request;
     const struct answer *answer = &request_state(request)->answer;
-    const bool whole = subject == SUBJECT_WHOLE;
+    const bool whole = subject == SUBJECT_WHOLE || !request_state(request)->ranged;
 
     assert(digesting->request != NULL);
     assert(digesting->subject == SUBJECT_NONE && subject != SUBJECT_NONE);

@@ -29,8 +29,8 @@ const char cors_exposed[] =
     "Upload-Concat, Upload-Defer-Length, Upload-Expires, Upload-Length, Upload-Metadata, "
     "Upload-Offset, Vary, WWW-Authenticate, X-Error-Code, X-Error-Message, X-Linked-Etag, "
     "X-Linked-Size, X-Repo-Commit, X-Request-Id, X-Xet-Access-Token, X-Xet-Cas-Url, "
-    "X-Xet-Token-Expiration, ZT-Commit, ZT-Dtype, ZT-Format, ZT-Left-Out, ZT-Shape, ZT-Type, "
-    "ZT-Verified";
+    "X-Xet-Token-Expiration, ZT-Base, ZT-Commit, ZT-Dtype, ZT-Format, ZT-Left-Out, ZT-Shape, "
+    "ZT-Type, ZT-Verified";
 
 /* --- refusals --- */
 

@@ -53,6 +53,7 @@ static const struct problem_kind kinds[PROBLEM_COUNT] = {
     [PROBLEM_OBJECT_NOT_FOUND] = {404, "object-not-found", "No such object", NULL},
     [PROBLEM_COMPONENT_NOT_FOUND] = {404, "component-not-found", "No such component", NULL},
     [PROBLEM_REVISION_NOT_FOUND] = {404, "revision-not-found", "No such revision", NULL},
+    [PROBLEM_BASE_NOT_FOUND] = {404, "base-not-found", "No such base", NULL},
     [PROBLEM_UPLOAD_NOT_FOUND] = {404, "upload-not-found", "No such upload", NULL},
     [PROBLEM_METHOD_NOT_ALLOWED] = {405, "method-not-allowed", "Method not allowed", NULL},
     [PROBLEM_NOT_ACCEPTABLE] = {406, "not-acceptable", "Not acceptable", NULL},

@@ -70,6 +70,8 @@ struct representation {
     bool lasting;
     bool has_sha256;
     uint8_t sha256[32]; /* of the whole representation, for Repr-Digest */
+    /* The content is a difference, and sha256 is of what the client makes of it. */
+    bool digest_is_of_result;
     struct field fields[REPRESENTATION_FIELDS];
     unsigned field_count;
     /* A list in the request's memory, for replies that may have many; sent after the others. */

@@ -1,23 +1,15 @@
 /* Decodes bytes from a stored component: a zstd body that is stored decoded, or a component that
- * the server already has, in this upload or in a model.
- *
- * The index of blobs covers stored bytes, which for plain components are the tensor's bytes.
- * Compressed components are found by the recorded digests of their decoded bytes. */
+ * the server already has, in this upload or in a model. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "catalog/catalog.h"
 #include "store/staging.h"
 #include "upload/writer/writer_arrival.h"
-#include "verify/blob_index.h"
+#include "verify/held_component.h"
 #include "zt/decode.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
-
-/* Maximum number of candidates tried per digest: some may be compressed, or their file may be
- * gone. */
-#define TRIES_MAX 16
 
 static bool put(struct arrival *arrival, uint64_t at, const void *bytes, size_t length)
 {
@@ -145,73 +137,6 @@ static bool find_own(struct arrival *arrival, struct zt_component *out_component
     return true;
 }
 
-/* --- by digest, in a model --- */
-
-struct held_component {
-    struct generation *generation; /* held */
-    const struct zt_component *component;
-    struct zt_source *source; /* the file that has its bytes */
-};
-
-/* The index may refer to a generation whose file is closed or has changed, so the file is opened
- * and compared again. */
-static bool open_found(struct server *server, const struct component_place *place, bool is_decoded,
-                       struct held_component *out_held)
-{
-    struct generation *generation = catalog_update(server->catalog, place->generation->path);
-
-    if (generation != NULL && generation == place->generation && generation->model != NULL) {
-        const struct zt_component *component = &generation->model->components[place->component];
-        struct zt_files files = generation_files(generation);
-
-        assert(place->component < generation->model->component_count);
-        *out_held =
-            (struct held_component){generation, component, zt_files_source(&files, component)};
-        if (out_held->source != NULL && (is_decoded || zt_component_is_plain(component)))
-            return true;
-    }
-    generation_release(generation);
-    return false;
-}
-
-static bool find_decoded(struct server *server, const struct arrival_terms *terms,
-                         struct held_component *out_held)
-{
-    struct component_place place;
-    bool found;
-
-    if (!blob_find_decoded(server, terms->wanted_sha256, terms->filter, &place))
-        return false;
-    found = open_found(server, &place, true, out_held);
-    generation_release(place.generation);
-    return found;
-}
-
-static bool find_stored(struct server *server, const struct arrival_terms *terms,
-                        struct held_component *out_held)
-{
-    bool found = false;
-
-    for (unsigned skip = 0; skip < TRIES_MAX && !found; skip++) {
-        const struct blob_search search = {skip, true, terms->filter};
-        struct component_place place;
-
-        if (blob_find(server, terms->wanted_sha256, search, &place) != BLOB_FOUND)
-            return false;
-        found = open_found(server, &place, false, out_held);
-        generation_release(place.generation);
-    }
-    return found;
-}
-
-/* Looks only in models that the client may see: knowing a digest must not give access to the
- * bytes. */
-static bool find_held(struct server *server, const struct arrival_terms *terms,
-                      struct held_component *out_held)
-{
-    return find_stored(server, terms, out_held) || find_decoded(server, terms, out_held);
-}
-
 /* --- the bytes named by the request's digest --- */
 
 static bool pull_checked(struct arrival *arrival, const struct zt_component *component,
@@ -266,7 +191,9 @@ bool arrival_pull_held(struct arrival *arrival)
         return pull_nothing(arrival);
     if (find_own(arrival, &own, &source))
         return pull_checked(arrival, &own, source);
-    if (!find_held(arrival->session->kept.server, &arrival->terms, &held))
+    /* Only in models that the client may see. */
+    if (!held_component_find(arrival->session->kept.server, arrival->terms.wanted_sha256,
+                             arrival->terms.filter, &held))
         return failure_refuse(&arrival->failure, PROBLEM_COMPONENT_NOT_FOUND,
                               "the server has no component with these bytes");
     pulled = pull_checked(arrival, held.component, held.source);

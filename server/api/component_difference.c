@@ -1,0 +1,285 @@
+/* A component as the difference from a base, coding=xor-zstd: the frames of zt/xor.h.
+ *
+ * The base is any component whose decoded bytes have the digest that the client states, in a model
+ * that the client may read. Both are verified before the difference is made or found in the
+ * cache. */
+#include "api/component.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hex.h"
+#include "derived/difference.h"
+#include "http/exchange/authorize.h"
+#include "verify/component_digests.h"
+#include "verify/held_component.h"
+#include "verify/verifier.h"
+#include "zt/decode.h"
+#include "zt/digest.h"
+#include "zt/xor.h"
+
+#define CODING     "xor-zstd"
+#define PREFIX     "sha256:"
+#define HEX_LENGTH (2 * SHA256_BYTES)
+/* Maximum number of bases that are tried if the files of some are damaged. */
+#define TRIES_MAX 16
+
+struct difference_view {
+    uint8_t sha256[SHA256_BYTES]; /* of the base */
+    const char *name;             /* as the client states it */
+    struct held_component base;   /* generation: held, or NULL */
+    bool is_sought;               /* a worker looks for the base, or has */
+    unsigned tries;
+    bool is_hashed; /* a worker hashes the component, or has */
+    struct difference_side component;
+    struct decoded *made; /* held; NULL until it is requested */
+    struct zt_error error;
+};
+
+/* --- the query --- */
+
+static void release_base(void *thing)
+{
+    struct difference_view *difference = thing;
+
+    generation_release(difference->base.generation);
+    difference->base.generation = NULL;
+}
+
+static bool refuse(struct request *request, const char *detail)
+{
+    problem_reply(request, PROBLEM_INVALID_REQUEST, "%s", detail);
+    return false;
+}
+
+static bool read_digest(struct zt_text base, uint8_t out_sha256[SHA256_BYTES])
+{
+    const size_t prefix = strlen(PREFIX);
+
+    return base.length == prefix + HEX_LENGTH && zt_text_starts_with(base, zt_text_from(PREFIX)) &&
+           zt_hex_read_lower((struct zt_text){base.bytes + prefix, HEX_LENGTH}, out_sha256,
+                             SHA256_BYTES);
+}
+
+bool component_difference_read(struct request *request, struct component_view *view,
+                               struct zt_text base, struct zt_text coding)
+{
+    struct difference_view *difference;
+
+    if (coding.bytes == NULL)
+        return refuse(request, "base needs coding=" CODING);
+    if (!zt_text_is(coding, CODING))
+        return refuse(request, "coding must be " CODING);
+    if (base.bytes == NULL)
+        return refuse(request, "coding needs base, the SHA-256 of the bytes that the client has");
+    difference = request_allocate(request, sizeof(*difference));
+    if (difference == NULL) {
+        problem_reply_no_memory(request);
+        return false;
+    }
+    *difference = (struct difference_view){.name = request_copy(request, base.bytes, base.length)};
+    if (!read_digest(base, difference->sha256))
+        return refuse(request, "base must be " PREFIX " and 64 lower-case hex digits");
+    request_hold(request, difference, release_base);
+    view->form = VIEW_DIFFERENCE;
+    view->difference = difference;
+    return true;
+}
+
+int component_difference_tag(const struct difference_view *difference, char *out_text, size_t size)
+{
+    struct {
+        uint8_t sha256[SHA256_BYTES];
+        uint64_t revision;
+    } key = {.revision = zt_xor_revision()};
+    uint64_t words[2];
+
+    memcpy(key.sha256, difference->sha256, SHA256_BYTES);
+    zt_xxh3_128(&key, sizeof(key), words);
+    return snprintf(out_text, size, "-xor.%016" PRIx64 "%016" PRIx64, words[0], words[1]);
+}
+
+/* --- step: verify --- */
+
+static enum outcome step_verify(struct request *request)
+{
+    return component_verify(request, request->context);
+}
+
+/* --- step: find and verify the base --- */
+
+static void find_on_worker(struct request *request)
+{
+    struct difference_view *difference =
+        ((const struct component_view *)request->context)->difference;
+    struct held_component found;
+
+    if (!held_component_find(request->server, difference->sha256, authorize_filter(request),
+                             &found))
+        return;
+    /* A mirrored file that is not verified yet vouches for nothing. */
+    if (generation_is_unverified(found.generation))
+        generation_release(found.generation);
+    else
+        difference->base = found;
+}
+
+static enum outcome reply_not_found(struct request *request)
+{
+    return problem_reply(request, PROBLEM_BASE_NOT_FOUND,
+                         "no component that you may read is known to have this digest");
+}
+
+static enum outcome reply_other_length(struct request *request)
+{
+    return problem_reply(request, PROBLEM_BASE_NOT_FOUND,
+                         "the component with this digest has another length: a base must have as "
+                         "many bytes as the component");
+}
+
+/* Returns READY with a verified base, or after replying. */
+static enum outcome find_base(struct request *request)
+{
+    struct difference_view *difference =
+        ((const struct component_view *)request->context)->difference;
+    struct held_component *base = &difference->base;
+    enum component_state state;
+
+    for (;;) {
+        if (!difference->is_sought) {
+            difference->is_sought = true;
+            return request_work_long(request, find_on_worker);
+        }
+        if (base->generation == NULL)
+            return reply_not_found(request);
+        state = verifier_insist(request->server->verifier, base->generation, base->index,
+                                request_waiter(request));
+        if (state == COMPONENT_CHECKING)
+            return OUTCOME_WAITING;
+        if (state == COMPONENT_UNAVAILABLE)
+            return problem_reply_unavailable(request, zt_text_from(base->generation->own_path));
+        if (state != COMPONENT_CORRUPT)
+            return OUTCOME_READY;
+        /* Another component may have the same bytes. */
+        release_base(difference);
+        if (++difference->tries == TRIES_MAX)
+            return reply_not_found(request);
+        difference->is_sought = false;
+    }
+}
+
+static bool has_other_length(const struct component_view *view)
+{
+    const uint64_t length = view->component->decoded_length;
+    const uint64_t other = view->difference->base.component->decoded_length;
+
+    return length != other && length != ZT_LENGTH_UNKNOWN && other != ZT_LENGTH_UNKNOWN;
+}
+
+static enum outcome step_base(struct request *request)
+{
+    const struct component_view *view = request->context;
+    const enum outcome outcome = find_base(request);
+
+    if (outcome == OUTCOME_READY && !request->replied && has_other_length(view))
+        return reply_other_length(request);
+    return outcome;
+}
+
+/* --- step: make the difference --- */
+
+static void hash_on_worker(struct request *request)
+{
+    const struct component_view *view = request->context;
+    struct difference_view *difference = view->difference;
+    struct generation *generation = request->generation;
+
+    if (difference_hash(generation, view->index, difference->component.sha256,
+                        &difference->error) != ZT_OK)
+        return;
+    zt_error_clear(&difference->error);
+    if (zt_component_is_plain(view->component))
+        stored_digest_learn(request->server, generation, view->index, difference->component.sha256);
+    else if (!generation_is_unverified(generation))
+        decoded_digest_learn(generation, view->index, difference->component.sha256);
+}
+
+/* Finds the SHA-256 of the component's decoded bytes. Hashes them once if it is not known. */
+static enum outcome find_digest(struct request *request)
+{
+    const struct component_view *view = request->context;
+    struct difference_view *difference = view->difference;
+    struct component_view decoded = *view;
+
+    if (difference->is_hashed)
+        return difference->error.status == ZT_OK
+                   ? OUTCOME_READY
+                   : component_problem_unreadable(request, view, &difference->error);
+    difference->is_hashed = true;
+    zt_error_clear(&difference->error);
+    decoded.form = VIEW_DECODED;
+    if (component_sha256(request, &decoded, difference->component.sha256))
+        return OUTCOME_READY;
+    return request_work_long(request, hash_on_worker);
+}
+
+static enum outcome ask(struct request *request)
+{
+    const struct component_view *view = request->context;
+    struct difference_view *difference = view->difference;
+    struct difference_side base = {.generation = difference->base.generation,
+                                   .component = difference->base.index};
+    enum memo_answer answer = MEMO_FAILED;
+    struct zt_error error;
+
+    memcpy(base.sha256, difference->sha256, SHA256_BYTES);
+    difference->component.generation = request->generation;
+    difference->component.component = view->index;
+    if (difference->made == NULL) {
+        difference->made = difference_hold(request->server->decoded, &difference->component, &base);
+        request_hold(request, difference->made, memo_release);
+    }
+    if (difference->made == NULL)
+        zt_fail_memory(&error, "a difference");
+    else
+        answer = difference_ask(request->server, difference->made, &difference->component, &base,
+                                request_waiter(request), &error);
+    if (answer == MEMO_PENDING)
+        return OUTCOME_WAITING;
+    if (answer == MEMO_FAILED && error.status == ZT_ARGUMENT)
+        return reply_other_length(request);
+    if (answer == MEMO_FAILED)
+        return component_problem_unreadable(request, view, &error);
+    representation_source(&request->reply, difference->made->source, 0, difference->made->length);
+    return OUTCOME_READY;
+}
+
+static enum outcome step_difference(struct request *request)
+{
+    const struct component_view *view = request->context;
+    const enum outcome outcome = find_digest(request);
+    struct representation *reply = &request->reply;
+
+    if (outcome == OUTCOME_WAITING || request->replied)
+        return outcome;
+    reply->has_sha256 = true;
+    reply->digest_is_of_result = true;
+    memcpy(reply->sha256, view->difference->component.sha256, sizeof(reply->sha256));
+    return ask(request);
+}
+
+void component_difference_prepare(struct request *request)
+{
+    const struct component_view *view = request->context;
+    struct representation *reply = &request->reply;
+
+    assert(view->form == VIEW_DIFFERENCE && view->slice == NULL && view->widener == NULL);
+    reply->media_type = "application/zstd";
+    reply->lasting = false;
+    representation_field(reply, "ZT-Base", view->difference->name);
+    representation_step(reply, "verify", step_verify);
+    representation_step(reply, "base", step_base);
+    representation_step(reply, "difference", step_difference);
+}

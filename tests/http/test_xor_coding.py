@@ -1,0 +1,281 @@
+"""?base=sha256:…&coding=xor-zstd: a component as its difference from another one, decoded here by python-zstandard."""
+
+import hashlib
+import os
+import random
+
+import pytest
+import zstandard
+
+from clients import Client, write_tokens
+from containers import dense, dense_encoded, pattern, seekable, zstd_dense, zt1, zt2
+from joined import safetensors
+from wire import assert_problem, at_once, component_path, eventually, get, head, publish, sha256_field, verify
+
+BLOCK = 256 << 10
+SIZE = 3 * BLOCK + 1234
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def changed(data, share=0.01, seed=1):
+    """The same elements of two bytes, some with other low bits."""
+    made = bytearray(data)
+    chosen = random.Random(seed)
+    for at in chosen.sample(range(0, len(data) - 1, 2), int(len(data) / 2 * share)):
+        made[at] ^= 1 << chosen.randrange(4)
+    return bytes(made)
+
+
+def xor(one, other):
+    assert len(one) == len(other)
+    return (int.from_bytes(one, "little") ^ int.from_bytes(other, "little")).to_bytes(len(one), "little")
+
+
+def frames_of(body):
+    """The contents of the zstd frames that follow one another."""
+    contents = []
+    while body:
+        decoder = zstandard.ZstdDecompressor(max_window_size=1 << 20).decompressobj()
+        contents.append(decoder.decompress(body))
+        assert decoder.eof
+        body = decoder.unused_data
+    return contents
+
+
+def apply(body, base):
+    return xor(b"".join(frames_of(body)), base)
+
+
+BASE = pattern(SIZE, seed=60)
+NEW = changed(BASE)
+OTHER = pattern(SIZE, seed=61)
+SMALL = pattern(1000, seed=62)
+
+
+def difference(name, base, model="new", digest=None):
+    return component_path(model, name) + f"?base=sha256:{digest or sha256(base)}&coding=xor-zstd"
+
+
+@pytest.fixture(scope="module")
+def server(folder, share_server):
+    (folder / "old.zt").write_bytes(zt1({"w": dense(BASE), "small": dense(SMALL), "none": dense(b"")}))
+    new = {
+        "w": dense(NEW),
+        "same": dense(BASE),
+        "other": dense(OTHER),
+        "small": dense(changed(SMALL)),
+        "none": dense(b"", shape=[0]),
+        "zstd": zstd_dense(NEW),
+        "unlengthed": zstd_dense(NEW, states_length=False),
+        "unknown": dense_encoded(b"12345678", b"????", "lz4", digest="sha256"),
+    }
+    (folder / "new.zt").write_bytes(zt1(new))
+    return share_server(folder)
+
+
+# --- the bytes ---
+
+
+CASES = {
+    "w": (BASE, NEW), "same": (BASE, BASE), "other": (BASE, OTHER), "small": (SMALL, changed(SMALL)), "zstd": (BASE, NEW),
+    "unlengthed": (BASE, NEW), "none": (b"", b""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_base_and_difference_give_the_component(server, name):
+    base, result = CASES[name]
+    answer = get(server, difference(name, base))
+    assert answer.status == 200 and apply(answer.body, base) == result
+    assert answer["Content-Type"] == "application/zstd" and answer["Content-Encoding"] is None
+    assert answer["Content-Length"] == str(len(answer.body))
+    assert answer["ZT-Base"] == f"sha256:{sha256(base)}"
+    assert answer["Repr-Digest"] == sha256_field(result)
+    assert answer["Accept-Ranges"] == "bytes" and answer["Vary"] is None
+
+
+def test_each_frame_holds_one_block(server):
+    assert [len(one) for one in frames_of(get(server, difference("w", BASE)).body)] == [BLOCK] * 3 + [1234]
+    assert frames_of(get(server, difference("none", b"")).body) == [b""]
+
+
+def test_a_percent_of_changed_elements_costs_less_than_two_percent_of_the_bytes(server):
+    assert len(get(server, difference("w", BASE)).body) < SIZE / 50
+
+
+def test_equal_blocks_cost_nothing(server):
+    assert len(get(server, difference("same", BASE)).body) < SIZE / 10_000
+
+
+# --- the base ---
+
+
+def test_a_computed_digest_identifies_a_base(tmp_path, start_server):
+    (tmp_path / "a.safetensors").write_bytes(safetensors({"w": BASE}))
+    (tmp_path / "b.safetensors").write_bytes(safetensors({"w": NEW}))
+    server = start_server(tmp_path)
+    asked = difference("w", BASE, "b")
+    assert_problem(get(server, asked), 404, "base-not-found")
+    verify(server, "a")
+    answer = eventually(lambda: (found := get(server, asked)).status == 200 and found)
+    assert apply(answer.body, BASE) == NEW
+    assert answer["Repr-Digest"] == sha256_field(NEW)
+
+
+def test_a_compressed_component_is_a_base_by_its_decoded_bytes(tmp_path, start_server):
+    (tmp_path / "a.zt").write_bytes(zt2({"w": dense_encoded(BASE, seekable(BASE), "zt.zstd-seekable/1", digest="sha256")}))
+    (tmp_path / "b.zt").write_bytes(zt1({"w": dense(NEW)}))
+    server = start_server(tmp_path)
+    assert apply(get(server, difference("w", BASE, "b")).body, BASE) == NEW
+
+
+def test_unknown_bases_are_not_found(server):
+    answer = get(server, difference("w", b"nobody has this"))
+    assert_problem(answer, 404, "base-not-found")
+    assert "digest" in answer.json()["detail"]
+
+
+def test_bases_of_another_length_are_not_found(server):
+    answer = get(server, difference("w", SMALL))
+    assert_problem(answer, 404, "base-not-found")
+    assert "length" in answer.json()["detail"]
+    assert_problem(get(server, difference("unlengthed", SMALL)), 404, "base-not-found")
+
+
+def test_a_damaged_base_is_not_used(tmp_path, start_server):
+    damaged = zt1({"w": dense(BASE)}).flipped("w", at=1000)
+    (tmp_path / "a.zt").write_bytes(damaged)
+    (tmp_path / "b.zt").write_bytes(zt1({"w": dense(NEW)}))
+    server = start_server(tmp_path)
+    assert_problem(get(server, difference("w", BASE, "b")), 404, "base-not-found")
+    publish(tmp_path / "c.zt", zt1({"w": dense(BASE)}))
+    answer = eventually(lambda: (found := get(server, difference("w", BASE, "b"))).status == 200 and found)
+    assert apply(answer.body, BASE) == NEW
+
+
+def test_a_damaged_component_is_not_sent(tmp_path, start_server):
+    (tmp_path / "a.zt").write_bytes(zt1({"w": dense(BASE)}))
+    (tmp_path / "b.zt").write_bytes(zt1({"w": dense(NEW)}).flipped("w", at=1000))
+    server = start_server(tmp_path, "--verify", "lazy")
+    assert_problem(get(server, difference("w", BASE, "b")), 500, "corrupt-component")
+
+
+def test_a_base_disappears_with_its_model(tmp_path, start_server):
+    (tmp_path / "a.zt").write_bytes(zt1({"w": dense(BASE)}))
+    (tmp_path / "b.zt").write_bytes(zt1({"w": dense(NEW)}))
+    server = start_server(tmp_path)
+    assert get(server, difference("w", BASE, "b")).status == 200
+    (tmp_path / "a.zt").unlink()
+    eventually(lambda: get(server, difference("w", BASE, "b")).status == 404)
+
+
+def test_clients_cannot_use_bases_that_they_may_not_read(tmp_path, start_server):
+    everybody, team = Client("everybody", "read"), Client("team", "read", "team/*")
+    root = tmp_path / "root"
+    (root / "team").mkdir(parents=True)
+    (root / "a.zt").write_bytes(zt1({"w": dense(BASE)}))
+    (root / "team/b.zt").write_bytes(zt1({"w": dense(NEW)}))
+    server = start_server(root, "--tokens", write_tokens(tmp_path / "tokens", everybody, team))
+    asked = difference("w", BASE, "team/b")
+    for _ in range(2):
+        hidden, unknown = (team.get(server, one) for one in (asked, difference("w", b"x", "team/b")))
+        assert_problem(hidden, 404, "base-not-found")
+        assert hidden.json()["detail"] == unknown.json()["detail"]
+        # Afterwards the difference is in the cache.
+        assert everybody.get(server, asked).status == 200
+
+
+# --- the query ---
+
+
+GOOD = f"coding=xor-zstd&base=sha256:{sha256(BASE)}"
+MEANINGLESS = {
+    "no algorithm": f"coding=xor-zstd&base={sha256(BASE)}",
+    "upper case": f"coding=xor-zstd&base=sha256:{sha256(BASE).upper()}",
+    "short digest": "coding=xor-zstd&base=sha256:00",
+    "no base": "coding=xor-zstd",
+    "no coding": f"base=sha256:{sha256(BASE)}",
+    "unknown coding": f"coding=bsdiff&base=sha256:{sha256(BASE)}",
+    "twice": GOOD + "&coding=xor-zstd",
+    **{more: f"{GOOD}&{more}" for more in ("slice=0:8", "shard=0/2", "format=npy", "representation=stored", "dtype=f32")},
+}
+
+
+@pytest.mark.parametrize("query", MEANINGLESS)
+def test_meaningless_queries_are_refused(server, query):
+    assert_problem(get(server, component_path("new", "w") + "?" + MEANINGLESS[query]), 400, "invalid-request")
+
+
+def test_components_of_unknown_encodings_have_no_difference(server):
+    assert_problem(get(server, difference("unknown", BASE)), 422, "unsupported-encoding")
+
+
+# --- as any representation ---
+
+
+def test_ranges_address_the_difference(server):
+    whole = get(server, difference("w", BASE))
+    answer = get(server, difference("w", BASE), Range="bytes=100-299")
+    assert answer.status == 206 and answer.body == whole.body[100:300]
+    assert answer["Content-Range"] == f"bytes 100-299/{len(whole.body)}"
+    again = get(server, difference("w", BASE), Range="bytes=-50", If_Range=whole["ETag"])
+    assert again.status == 206 and again.body == whole.body[-50:]
+    assert get(server, difference("w", BASE), Range="bytes=0-9", If_Range='"other"').body == whole.body
+
+
+def test_tags_identify_component_and_base(server):
+    asked = [difference("w", BASE), difference("w", OTHER), difference("same", BASE), component_path("new", "w")]
+    answers = [get(server, one) for one in asked]
+    tags = [answer["ETag"] for answer in answers]
+    assert len(set(tags)) == 4
+    assert apply(answers[0].body, BASE) == apply(answers[1].body, OTHER) == NEW
+    assert get(server, asked[0], If_None_Match=tags[0]).status == 304
+    assert get(server, asked[1], If_None_Match=tags[0]).status == 200
+
+
+def test_head_states_what_get_sends(server):
+    answer, whole = head(server, difference("w", BASE)), get(server, difference("w", BASE))
+    assert answer.status == 200 and answer.body == b""
+    for name in ("Content-Length", "ETag", "Repr-Digest", "ZT-Base", "Content-Type", "ZT-Dtype"):
+        assert answer[name] == whole[name], name
+
+
+def test_content_digests_are_of_the_difference(server):
+    wanted = {"Want_Content_Digest": "sha-256=10", "Want_Repr_Digest": "sha-256=10"}
+    for fields in ({}, {"Range": "bytes=10-20"}):
+        answer = get(server, difference("w", BASE), **wanted, **fields)
+        assert answer["Content-Digest"] == sha256_field(answer.body)
+        assert answer["Repr-Digest"] == sha256_field(NEW)
+
+
+# --- the cache ---
+
+
+def test_requests_at_once_get_the_same_difference(server):
+    asked = difference("w", OTHER)
+    assert len({answer.body for answer in at_once(*[lambda: get(server, asked)] * 8)}) == 1
+
+
+def test_differences_are_the_same_after_a_restart(tmp_path, start_server):
+    for name, data in (("a", BASE), ("b", NEW)):
+        (tmp_path / f"{name}.zt").write_bytes(zt1({"w": dense(data)}))
+    first = start_server(tmp_path)
+    before = get(first, difference("w", BASE, "b"))
+    first.stop()
+    after = get(start_server(tmp_path), difference("w", BASE, "b"))
+    assert (before.body, before["ETag"]) == (after.body, after["ETag"])
+
+
+def test_a_long_difference_is_kept_in_a_file(tmp_path, start_server):
+    """Above 4 MiB; its bytes are sent from the file by ranges."""
+    base, new = os.urandom(6 << 20), os.urandom(6 << 20)
+    for name, data in (("a", base), ("b", new)):
+        (tmp_path / f"{name}.zt").write_bytes(zt1({"w": dense(data)}))
+    server = start_server(tmp_path)
+    asked = difference("w", base, "b")
+    whole = get(server, asked).body
+    assert apply(whole, base) == new
+    assert get(server, asked, Range="bytes=5000000-5000099").body == whole[5000000:5000100]
