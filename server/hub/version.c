@@ -13,6 +13,7 @@
 #include "digests/file_hashes.h"
 #include "hub/pointer.h"
 #include "hub/version_views.h"
+#include "store/versions/commit_id.h"
 #include "tree/tree_listing.h"
 #include "views/model_view.h"
 #include "views/view_digest.h"
@@ -30,15 +31,6 @@ static const struct hash_limits {
 #define TAG_SIZE 34
 
 /* --- commits --- */
-
-static void finish_commit(struct zt_hasher *hasher, char out_commit[HUB_COMMIT_SIZE])
-{
-    struct zt_digest digest;
-
-    zt_hasher_finish(hasher, &digest);
-    assert(digest.length_bytes * 2 == HUB_COMMIT_SIZE - 1);
-    zt_hex_write(out_commit, digest.bytes, digest.length_bytes);
-}
 
 /* Identifies a file without reading it. The device is left out, because replicas have different
  * ones; the rest may also differ in a copy, but there is nothing better before the bytes are
@@ -87,11 +79,9 @@ static enum zt_status name_files(const struct hub_version *version, bool by_cont
 
         assert(file->path != NULL);
         write_text(version, file, by_content, text);
-        zt_hasher_update(hasher, file->path, strlen(file->path) + 1);
-        zt_hasher_update(hasher, text, strlen(text) + 1);
+        commit_id_add(hasher, file->path, text);
     }
-    finish_commit(hasher, out_commit);
-    zt_hasher_free(hasher);
+    commit_id_finish(hasher, out_commit);
     return ZT_OK;
 }
 
@@ -530,6 +520,5 @@ void hub_file_oid(const struct hub_file *file, char out_oid[HUB_COMMIT_SIZE], si
     if (zt_hasher_new(ZT_DIGEST_SHA1, &hasher) != ZT_OK)
         return;
     zt_hasher_update(hasher, text, (size_t)length);
-    finish_commit(hasher, out_oid);
-    zt_hasher_free(hasher);
+    commit_id_finish(hasher, out_oid);
 }

@@ -2,8 +2,9 @@
  * of files of each commit, and the files that are no longer in the folder, by SHA-256.
  *
  * All of it is in the hidden folder ".ztserve/versions" of the root, so a file moves there by a
- * link or a rename and is never copied. A file that the folder still has is not there: readers of a
- * commit look for a file among the kept ones first, and then in the folder (versions_store.h).
+ * link or a rename and is never copied. A file that is still in the folder is usually not kept:
+ * readers of a commit look for it among the kept files first, then in the folder
+ * (versions_store.h).
  *
  * Changes are durable when a call returns, and atomic if the process is killed. Any thread may call
  * these functions; those that read or write a file say so, and belong on a worker. */
@@ -26,7 +27,7 @@ struct waiter;
 #define HISTORY_REF_SIZE 256
 #define HISTORY_MAIN     "main"
 
-/* What has a log: a folder ("org/model"), or the files in the root that belong to one model
+/* A repository has a log. It is a folder ("org/model"), or the files in the root that belong to one model
  * ("tiny" for tiny.safetensors). Both may have the same name. */
 struct history_repo {
     bool is_root_model;
@@ -68,8 +69,8 @@ struct history_ref {
     char message[512]; /* of a tag */
 };
 
-/* How much is kept, read again each time. 0: no such limit. All 0: nothing is kept, so callers
- * record nothing; what was kept before stays. A commit that a branch or tag points to is always
+/* How much is kept, read again each time. 0: no such limit. All 0: keeping is off, so callers do not
+ * record commits; earlier ones stay. A commit that a branch or tag points to is always
  * kept. */
 struct history_keep {
     uint64_t commits; /* the last ones of each repository, the present one included */
@@ -237,15 +238,15 @@ enum zt_status history_open_kept(struct history *history, const uint8_t sha256[3
 /* The same without opening it. */
 enum zt_status history_stat_kept(struct history *history, const uint8_t sha256[32],
                                  struct file_identity *out_identity, struct zt_error *error);
-/* Gives a kept file a name in the folder of the store, in place of any file of that name (going
- * back to an earlier commit). The replaced file must have been kept. */
+/* Gives a kept file a name in the folder of the store, and replaces a file of that name (going
+ * back to an earlier commit), which the caller has kept. */
 enum zt_status history_restore(struct history *history, const uint8_t sha256[32], int folder,
                                const char *name, struct zt_error *error);
 
 /* Removes kept files that no kept commit names, at most so many, and forgets commits whose age is
  * above the limit. Files that are being read stay readable. *out_more: there may be more to remove:
- * call again, and the lists of files are not read again. Does nothing if nothing is kept. Call it
- * from one thread; it may take long. */
+ * call again, and the lists of files are not read again. Does nothing while keeping is off. Call
+ * it from one thread; it may take long. */
 enum zt_status history_collect(struct history *history, unsigned most, bool *out_more,
                                struct zt_error *error);
 

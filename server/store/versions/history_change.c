@@ -1,4 +1,4 @@
-/* Changes of a repository: commits, branches, tags, and what is forgotten with them. */
+/* Changes a repository: records commits, moves branches and tags, forgets commits. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -101,8 +101,8 @@ static enum zt_status mark_file(void *context, const struct history_file *file)
     return ZT_OK;
 }
 
-/* A list that is damaged or missing names nothing that anyone could find. If it cannot be read
- * now, nothing is removed. */
+/* No client can find the files of a list that is damaged or missing. The collection fails if a list
+ * cannot be read now. */
 static enum zt_status mark_commits(struct history *history, struct collection *collection,
                                    const char *key, const uint8_t (*ids)[HISTORY_SHA1_BYTES],
                                    size_t count, struct zt_error *error)

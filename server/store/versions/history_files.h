@@ -10,8 +10,8 @@
 
 /* sync: fsync or fdatasync. */
 bool history_sync(int descriptor, int (*sync)(int descriptor));
-/* Makes a folder that only this user can read, and syncs the folder above even if it exists,
- * because whoever made it may not have come to that. */
+/* Makes a folder that only this user can read, and syncs the folder above. It does that also if the
+ * folder exists, because a process that was killed may have made it. */
 bool history_folder_make(int above, const char *name);
 /* Replaces or makes a file, which is complete at every moment. Only one caller at the same moment
  * may do this in a folder. */

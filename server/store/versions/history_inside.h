@@ -27,7 +27,7 @@ struct memo;
 /* "ab/", 62 digits and NUL. */
 #define HISTORY_OBJECT_SIZE 66
 
-/* What clients can make grow: commits and references of a repository, the bytes of a log and of a
+/* Bounds on things that clients can make grow: commits and references of a repository, the bytes of a log and of a
  * tree. */
 #define HISTORY_COMMITS_MAX ((size_t)1000000)
 #define HISTORY_REFS_MAX    ((size_t)10000)
@@ -150,7 +150,7 @@ struct sha_set; /* history_shas.h */
 
 struct history {
     int root;   /* borrowed */
-    int folder; /* the folder of versions; -1: there is none, and nothing is written */
+    int folder; /* the folder of versions; -1: none, and this server writes none */
     int repos;
     int objects;
     int removed;

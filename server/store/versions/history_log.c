@@ -1,5 +1,5 @@
 /* The file of a log: a header with the repository, and records, each with its length before and a
- * hash behind. It is replaced by a new one when most of it is about what is forgotten. */
+ * hash behind. It is replaced by a new one when most of its records are about forgotten commits. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define MAGIC_BYTES 8u
 #define LOG_NAME    "log"
 #define TREES       "trees"
-/* So much of a log may be dead in addition to what is as long as the rest. */
+/* Half of a log may be dead, and this much more. */
 #define DEAD_BYTES   ((uint64_t)64 << 10)
 #define LENGTH_BYTES 4u
 

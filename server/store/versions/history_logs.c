@@ -6,7 +6,7 @@
 #include "store/versions/history_inside.h"
 #include "zt/digest.h"
 
-/* Of all logs without users. */
+/* The limit for logs without users. */
 #define LOGS_BYTES ((size_t)64 << 20)
 
 static struct log **bucket_of(struct history *history, const struct history_repo *repo)

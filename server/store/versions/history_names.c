@@ -6,6 +6,7 @@
 
 #include "base/hex.h"
 #include "store/store_path.h"
+#include "store/versions/commit_id.h"
 #include "store/versions/history_inside.h"
 #include "zt/digest.h"
 #include "zt/join.h"
@@ -185,7 +186,6 @@ enum zt_status history_commit_id(const struct history_file *files, size_t count,
                                  char out_id[HISTORY_COMMIT_SIZE], struct zt_error *error)
 {
     struct zt_hasher *hasher;
-    struct zt_digest digest;
 
     if (zt_hasher_new(ZT_DIGEST_SHA1, &hasher) != ZT_OK)
         return zt_fail_memory(error, "a commit");
@@ -193,11 +193,8 @@ enum zt_status history_commit_id(const struct history_file *files, size_t count,
         char text[2 * HISTORY_SHA256_BYTES + 1];
 
         zt_hex_write(text, files[i].sha256, sizeof(files[i].sha256));
-        zt_hasher_update(hasher, files[i].path, strlen(files[i].path) + 1);
-        zt_hasher_update(hasher, text, sizeof(text));
+        commit_id_add(hasher, files[i].path, text);
     }
-    zt_hasher_finish(hasher, &digest);
-    zt_hasher_free(hasher);
-    zt_hex_write(out_id, digest.bytes, digest.length_bytes);
+    commit_id_finish(hasher, out_id);
     return ZT_OK;
 }

@@ -100,7 +100,7 @@ static bool find_object(const struct history *history, const char *name, struct 
     return false;
 }
 
-/* The time of the last change is that of the file's last name, so it says nothing about bytes. */
+/* Links and removed names change a file's changed_ns, so it is useless here. */
 static struct file_identity identity_of(const struct stat *info)
 {
     struct file_identity identity = store_identity_from(info);
@@ -114,8 +114,8 @@ static enum zt_status fail_keep(struct zt_error *error)
     return store_fail_errno(error, errno, "cannot keep a file");
 }
 
-/* Makes the name of a kept file durable. Also for one that was there: another thread may have given
- * it its name a moment ago. */
+/* Makes the name of a kept file durable. An earlier name needs this too: another thread may have
+ * made it a moment ago. */
 static enum zt_status sync_object(const struct history *history, const char *name,
                                   struct zt_error *error)
 {
@@ -187,7 +187,7 @@ static int open_again(int place)
 
 /* Makes a second file with the same blocks, where the file system can. */
 static bool clone_file(const struct history *history, int place, const struct stat *info,
-                  const char *name)
+                       const char *name)
 {
     const struct timespec times[2] = {info->st_atim, info->st_mtim};
     const int from = open_again(place);

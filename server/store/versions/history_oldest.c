@@ -11,8 +11,8 @@ static enum zt_status fail_memory(struct zt_error *error)
     return zt_fail_memory(error, "a collection of kept files");
 }
 
-/* Of one repository: forgets those of the entries that it still has and that no branch or tag has
- * now. numbers NULL: all that are older than before_ms. */
+/* Forgets the wanted entries of a repository, or all that are older than before_ms if wanted is
+ * NULL. Entries that a branch or tag has now are kept. */
 static enum zt_status forget(struct history *history, const struct history_repo *repo,
                              const struct numbers *wanted, int64_t before_ms,
                              struct zt_error *error)

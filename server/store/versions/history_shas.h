@@ -22,7 +22,7 @@ struct sha_set {
 /* Returns the number of a SHA-256, 0 at first; NULL without memory. It is valid until the next
  * call. */
 uint64_t *sha_set_put(struct sha_set *set, const uint8_t sha256[32]);
-/* Returns NULL if it is not there. */
+/* Returns NULL if the map does not have it. */
 uint64_t *sha_set_find(const struct sha_set *set, const uint8_t sha256[32]);
 /* Removes the values whose number is below `least`, if there is memory. */
 void sha_set_keep_from(struct sha_set *set, uint64_t least);

@@ -17,7 +17,7 @@
 enum operation { OPERATION_ENTRY = 1, OPERATION_REF, OPERATION_UNREF, OPERATION_FORGET };
 
 #define TEXTS 4
-/* Of one entry in a rewritten log, without its texts: the record's own fields, and the above. */
+/* The length of an entry's record in a rewritten log, without its texts. */
 #define ENTRY_BYTES 92u
 #define REF_BYTES   40u
 

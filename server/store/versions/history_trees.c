@@ -16,9 +16,9 @@
 #define MAGIC       "zttree1\n"
 #define MAGIC_BYTES 8u
 #define FOLDER      "trees"
-/* Of a file in a tree, without its path: the path's length, SHA-256, size and time. */
+/* The length of a file in a tree, without its path: the path's length, SHA-256, size, time. */
 #define FILE_BYTES 52u
-/* Of all trees that nobody uses. */
+/* The limit for trees without users. */
 #define TREES_BYTES ((uint64_t)64 << 20)
 
 struct tree {
@@ -186,7 +186,7 @@ struct memo *history_trees_new(void)
     });
 }
 
-/* Paths are put one after another; their addresses follow when all are there. */
+/* Paths are put one after another. Their addresses are only known after the last. */
 struct building {
     struct tree *tree;
     size_t length;

@@ -1,0 +1,248 @@
+/* Logs and lists of files that are cut, damaged or large. */
+#include "history_world.h"
+
+#include "disk/whole_file.h"
+
+/* The folder of the only repository. */
+static int open_repo(const struct world *world)
+{
+    char path[512];
+    FILE *pipe;
+    int folder;
+
+    snprintf(path, sizeof(path), "echo -n %s/.ztserve/versions/repos/*", world->path);
+    pipe = popen(path, "r");
+    assert_non_null(pipe);
+    assert_non_null(fgets(path, sizeof(path), pipe));
+    pclose(pipe);
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(folder >= 0);
+    return folder;
+}
+
+/* A log with an entry for each record, and its lengths after each. */
+struct image {
+    uint8_t *bytes;
+    size_t length;
+    size_t lengths[4];
+};
+
+static void make_image(struct world *world, int *out_folder, struct image *out_image)
+{
+    static const char *const texts[] = {"a=1", "a=2", "a=3", "a=4"};
+
+    for (unsigned i = 0; i < 4; i++) {
+        record(world, texts[i]);
+        *out_folder = open_repo(world);
+        out_image->bytes = whole_file_read(*out_folder, "log", 1 << 20, &out_image->lengths[i]);
+        assert_non_null(out_image->bytes);
+        if (i < 3) {
+            free(out_image->bytes);
+            close(*out_folder);
+        }
+    }
+    out_image->length = out_image->lengths[3];
+    history_close(world->history);
+    world->history = NULL;
+}
+
+WITH_HISTORY(every_prefix_of_a_log_has_the_commits_that_are_whole)
+{
+    static const char *const expected[] = {"a=1,", "a=2,a=1,", "a=3,a=2,a=1,", "a=4,a=3,a=2,a=1,"};
+    struct image image;
+    int folder;
+
+    make_image(world, &folder, &image);
+    for (size_t length = image.lengths[0]; length <= image.length; length++) {
+        unsigned whole = 0;
+
+        while (whole < 3 && image.lengths[whole + 1] <= length)
+            whole++;
+        assert_true(whole_file_replace(folder, "log", image.bytes, length));
+        world_open(world);
+        assert_string_equal(titles(world, "main"), expected[whole]);
+        if (length % 7 == 0) {
+            record(world, "a=9");
+            world_reopen(world);
+            assert_true(strncmp(titles(world, "main"), "a=9,", 4) == 0);
+            assert_string_equal(titles(world, "main") + 4, expected[whole]);
+        }
+        history_close(world->history);
+        world->history = NULL;
+    }
+    close(folder);
+    free(image.bytes);
+}
+
+static enum zt_status find_main(struct world *world)
+{
+    struct history_found result;
+
+    return history_find(world->history, &world->repo, zt_text_from("main"), &result, NULL);
+}
+
+WITH_HISTORY(each_wrong_byte_of_a_log_is_noticed)
+{
+    struct history_commit commit;
+    struct image image;
+    int folder;
+
+    make_image(world, &folder, &image);
+    for (size_t at = 0; at < image.length; at++) {
+        enum zt_status status;
+        bool more;
+
+        image.bytes[at] ^= 0x20;
+        assert_true(whole_file_replace(folder, "log", image.bytes, image.length));
+        image.bytes[at] ^= 0x20;
+        world_open(world);
+        status = find_main(world);
+        assert_true(status == ZT_OK || status == ZT_IO || status == ZT_NOT_FOUND);
+        assert_true(strstr("-a=4,a=3,a=2,a=1,", status == ZT_IO ? "" : titles(world, "main")) !=
+                    NULL);
+        assert_true(status == ZT_IO || strncmp(titles(world, "main"), "a=4,", 4) != 0);
+        /* A log that cannot be read must not cost files. */
+        if (status == ZT_IO) {
+            assert_int_equal(history_collect(world->history, 9, &more, NULL), ZT_IO);
+            assert_int_equal(try_record_on(world, HISTORY_MAIN, "a=5", &commit), ZT_IO);
+        }
+        history_close(world->history);
+        world->history = NULL;
+    }
+    close(folder);
+    free(image.bytes);
+}
+
+WITH_HISTORY(damaged_list_of_files_is_reported)
+{
+    const struct history_tree *tree;
+    char name[64];
+    uint8_t *bytes;
+    size_t length;
+    int folder;
+
+    record(world, "a=1 b=2");
+    keep(world, "1");
+    folder = open_repo(world);
+    snprintf(name, sizeof(name), "trees/%s", id_of("a=1 b=2"));
+    bytes = whole_file_read(folder, name, 1 << 20, &length);
+    assert_non_null(bytes);
+    for (size_t at = 0; at <= length; at++) {
+        if (at < length)
+            bytes[at] ^= 1;
+        assert_true(whole_file_replace(folder, name, bytes, at < length ? length : length - 1));
+        if (at < length)
+            bytes[at] ^= 1;
+        world_reopen(world);
+        assert_int_equal(
+            history_tree_get(world->history, &world->repo, id_of("a=1 b=2"), &tree, NULL), ZT_IO);
+    }
+    unlinkat(folder, name, 0);
+    assert_int_equal(history_tree_get(world->history, &world->repo, id_of("a=1 b=2"), &tree, NULL),
+                     ZT_IO);
+    /* The same files again make the list again. */
+    record(world, "a=2");
+    record(world, "a=1 b=2");
+    assert_ok(history_tree_get(world->history, &world->repo, id_of("a=1 b=2"), &tree, NULL));
+    history_tree_release(tree);
+    free(bytes);
+    close(folder);
+}
+
+WITH_HISTORY(list_of_another_commit_is_reported)
+{
+    const struct history_tree *tree;
+    char command[256];
+
+    record(world, "a=1");
+    record(world, "a=2");
+    snprintf(command, sizeof(command), "cd .ztserve/versions/repos/*/trees && cp %s %s",
+             id_of("a=1"), id_of("a=2"));
+    run_in(world->path, command);
+    assert_int_equal(history_tree_get(world->history, &world->repo, id_of("a=2"), &tree, NULL),
+                     ZT_IO);
+}
+
+WITH_HISTORY(log_of_another_repository_is_reported)
+{
+    struct history_repo first = world->repo;
+
+    record(world, "a=1");
+    strcpy(world->repo.name, "org/other");
+    record(world, "a=2");
+    history_close(world->history);
+    world->history = NULL;
+    run_in(world->path,
+           "cd .ztserve/versions/repos && set -- * && cp $1/log x && cp $2/log $1/log &&"
+           " cp x $2/log && rm x");
+    world_open(world);
+    assert_int_equal(find_main(world), ZT_IO);
+    world->repo = first;
+    assert_int_equal(find_main(world), ZT_IO);
+}
+
+WITH_HISTORY(leftovers_of_a_killed_process_are_removed)
+{
+    record(world, "a=1");
+    run_in(world->path,
+           "cd .ztserve/versions && echo x > repos/$(ls repos)/log.new &&"
+           " echo x > repos/$(ls repos)/trees/"
+           "0123456789012345678901234567890123456789"
+           " && echo x > repos/$(ls repos)/trees/x.new && echo x > removed/x &&"
+           " mkdir repos/1123456789012345678901234567890123456789012345678901234567890123"
+           " && mkdir repos/x && echo x > objects/ab/x");
+    world_reopen(world);
+    collect_all(world);
+    assert_string_equal(titles(world, "main"), "a=1,");
+    run_in(world->path,
+           "cd .ztserve/versions && [ -z \"$(ls removed)\" ] &&"
+           " [ -z \"$(find . -name '*.new')\" ] && [ $(ls repos/*/trees | wc -l) = 1 ]");
+}
+
+WITH_HISTORY(many_commits_leave_a_short_log)
+{
+    struct stat info;
+    int folder;
+    char text[32];
+
+    world->keep.commits = 10;
+    record(world, "a=0");
+    assert_ok(set_ref(world, "first", true, id_of("a=0"), ""));
+    for (unsigned i = 1; i <= 2000; i++) {
+        snprintf(text, sizeof(text), "a=%u", i);
+        record(world, text);
+    }
+    folder = open_repo(world);
+    assert_int_equal(fstatat(folder, "log", &info, 0), 0);
+    assert_true(info.st_size < 80 << 10);
+    close(folder);
+    assert_true(strncmp(titles(world, "main"), "a=2000,a=1999,", 14) == 0);
+    world_reopen(world);
+    assert_true(strncmp(titles(world, "main"), "a=2000,a=1999,", 14) == 0);
+    assert_string_equal(titles(world, "first"), "a=0,");
+    run_in(world->path, "[ $(ls .ztserve/versions/repos/*/trees | wc -l) = 11 ]");
+}
+
+WITH_HISTORY(server_that_only_reads_writes_nothing)
+{
+    struct history_commit commit;
+    struct file_identity identity = {.size_bytes = 0};
+    bool more;
+
+    record(world, "a=1");
+    history_close(world->history);
+    world->history = NULL;
+    assert_ok(world_try_open(world, false));
+    assert_string_equal(titles(world, "main"), "a=1,");
+    assert_int_equal(try_record_on(world, HISTORY_MAIN, "a=2", &commit), ZT_UNSUPPORTED);
+    assert_int_equal(set_ref(world, "v1", true, id_of("a=1"), NULL), ZT_UNSUPPORTED);
+    assert_int_equal(keep_as(world, "x", &identity, "x"), ZT_UNSUPPORTED);
+    assert_int_equal(history_collect(world->history, 1, &more, NULL), ZT_UNSUPPORTED);
+    history_close(world->history);
+    world->history = NULL;
+    run_in(world->path, "rm -r .ztserve && mkdir x");
+    assert_ok(world_try_open(world, false));
+    assert_string_equal(titles(world, "main"), "-");
+    assert_false(is_kept(world, "1"));
+    run_in(world->path, "[ ! -e .ztserve ] && mkdir .ztserve");
+}
