@@ -7,13 +7,12 @@
 
 #include "base/log.h"
 #include "config/bucket.h"
-#include "digests/file_hashes.h"
 #include "disk/disk_space.h"
 #include "hub/write/lfs_key.h"
 #include "store/mirror/mirror.h"
 #include "store/s3_write/s3_open.h"
 #include "store/state_place.h"
-#include "store/versions/versions_store.h"
+#include "versions/versions_open.h"
 
 #define GIB ((double)((uint64_t)1 << 30))
 
@@ -69,58 +68,6 @@ bool root_withhold(const struct server *server, const struct config *config,
     return true;
 }
 
-/* --- versions --- */
-
-static void find_limits(void *context, struct history_keep *out_keep)
-{
-    const struct config *config = ((const struct server *)context)->config;
-
-    *out_keep = (struct history_keep){
-        .commits = (uint64_t)config_number(&config->versions.keep),
-        .age_s = (uint64_t)config_number(&config->versions.keep_s),
-        .bytes = (uint64_t)config_number(&config->versions.keep_bytes),
-    };
-}
-
-static enum zt_status hash_file(void *context, const char *path,
-                                const struct file_identity *identity, uint8_t out_sha256[32],
-                                struct zt_error *error)
-{
-    struct server *server = context;
-
-    return file_hashes_find(server->hashes, path, identity, out_sha256)
-               ? ZT_OK
-               : file_hashes_compute(server->hashes, path, identity, out_sha256, error);
-}
-
-static bool find_hash(void *context, const char *path, const struct file_identity *identity,
-                      uint8_t out_sha256[32])
-{
-    return file_hashes_find(((struct server *)context)->hashes, path, identity, out_sha256);
-}
-
-/* Adds the versions to the folder, if they are kept. */
-static enum zt_status open_versions(struct server *server, struct zt_error *error)
-{
-    const struct history_options options = {.root = store_local_root(server->store),
-                                            .is_writable = server->config->writable,
-                                            .keep = find_limits,
-                                            .context = server};
-    struct versions_options versions = {
-        .sha256 = hash_file, .known_sha256 = find_hash, .context = server};
-    enum zt_status status;
-
-    if (server->config->versions.keep == 0)
-        return ZT_OK;
-    status = history_open(&options, &versions.history, error);
-    if (status != ZT_OK)
-        return status;
-    status = versions_store_open(server->store, &versions, &server->store, error);
-    if (status != ZT_OK)
-        history_close(versions.history);
-    return status;
-}
-
 bool root_open_folder(struct server *server, const char *config_file, char *error,
                       size_t error_size)
 {
@@ -136,7 +83,7 @@ bool root_open_folder(struct server *server, const char *config_file, char *erro
     if (status == ZT_OK && !root_withhold(server, config, config_file))
         status = zt_fail_memory(&failure, "the store");
     if (status == ZT_OK)
-        status = open_versions(server, &failure);
+        status = versions_open(server, &failure);
     return report_error(status, &failure, error, error_size);
 }
 

@@ -15,7 +15,7 @@ import tus
 import writers
 from containers import dense, pattern, zt2
 from uploads import content_of, fill, put
-from wire import ask, component_path, connect, eventually, get, model_path, read_exactly, read_head
+from wire import ask, component_path, connect, eventually, get, metrics, model_path, read_exactly, read_head
 
 REPO = "org/model"
 FIRST, SECOND, THIRD = (zt2({"w": dense(pattern(1000, seed=seed), digest="xxh3")}) for seed in (1, 2, 3))
@@ -60,6 +60,15 @@ def read(server, commit, path, repo=REPO, **fields):
 
 def weights(commit, repo=REPO):
     return f"{repo}@{commit}/weights"
+
+
+def metrics_of(server):
+    lines = get(server, "/metrics").body.decode().splitlines()
+    return {key: int(value) for key, value in (line.split() for line in lines if line.startswith("ztserve_versions_"))}
+
+
+def commit_count(server):
+    return metrics_of(server)["ztserve_versions_commits"]
 
 
 def keys_of(answer):
@@ -162,7 +171,9 @@ def test_replacing_a_model_in_parts_is_one_commit(server):
     made = joined.files_with_index(f"{REPO}/weights", [bytes([number]) * 32 for number in range(1, 4)])
     before = [put_file(server, path, content) for path, content in made.items()][-1]
     eventually(lambda: get(server, model_path(f"{REPO}/weights")).status == 200)
+    count = commit_count(server)
     after = commit_of(put(server, f"{REPO}/weights", FIRST))
+    assert commit_count(server) == count + 1
     for path, content in made.items():
         name = path.removeprefix(f"{REPO}/")
         assert read(server, before, name) == content
@@ -263,8 +274,10 @@ def test_every_face_makes_a_commit(server):
 def test_hub_commit_is_one_commit(server):
     put_file(server, f"{REPO}/removed.txt", b"removed")
     before = put_file(server, f"{REPO}/notes.txt", b"before")
+    count = commit_count(server)
     answer = lfs.commit(server, lfs.inline("notes.txt", b"after"), lfs.inline("sub/new.txt", b"new"), lfs.removed("removed.txt"))
     commit = answer.json()["commitOid"]
+    assert commit_of(answer) == commit and commit_count(server) == count + 1
     assert read(server, before, "notes.txt") == b"before" and read(server, before, "removed.txt") == b"removed"
     assert read(server, commit, "notes.txt") == b"after" and read(server, commit, "sub/new.txt") == b"new"
     assert get(server, at(commit, "removed.txt")).status == 404
@@ -274,7 +287,9 @@ def test_s3_deletions_of_one_request_are_one_commit(server):
     for name in "abc":
         before = put_file(server, f"{REPO}/{name}.txt", name.encode())
     document = "<Delete>" + "".join(f"<Object><Key>{REPO}/{name}.txt</Key></Object>" for name in "ab") + "</Delete>"
+    count = commit_count(server)
     assert ask(server, "POST", "/s3/models?delete", {}, document.encode()).status == 200
+    assert commit_count(server) == count + 1
     after = put_file(server, f"{REPO}/c.txt", b"c")
     assert [read(server, before, f"{name}.txt") for name in "abc"] == [b"a", b"b", b"c"]
     assert [get(server, at(after, f"{name}.txt")).status for name in "abc"] == [404, 404, 200]
@@ -303,11 +318,6 @@ def test_file_replaced_by_the_same_bytes_is_not_kept(server, root):
     assert commit_of(put(server, f"{REPO}/weights", FIRST)) == first
     assert metrics_of(server)["ztserve_versions_kept_files"] == 0
     assert content_of(server, weights(first)) == pattern(1000, seed=1)
-
-
-def metrics_of(server):
-    lines = get(server, "/metrics").body.decode().splitlines()
-    return {key: int(value) for key, value in (line.split() for line in lines if line.startswith("ztserve_versions_"))}
 
 
 def test_old_commits_are_forgotten_and_their_files_removed(root, start_server):
@@ -360,6 +370,26 @@ def test_versions_beside_a_mirror(upstream, mirror_of):
     assert ask(server, "PUT", at(first, "notes.txt"), {}, b"x").status == 409
     assert ask(server, "PUT", "/files/acme/tiny/notes.txt", {}, b"x").status == 409
     assert sorted(os.listdir(server.root)) == [".ztserve", "org"]
+
+
+def test_unused_model_of_a_commit_is_closed(server, root):
+    (root / "stays.zt").write_bytes(THIRD)
+    eventually(lambda: get(server, model_path("stays")).status == 200)
+    first = commit_of(put(server, f"{REPO}/weights", FIRST))
+
+    def open_files():
+        return metrics(server)["ztserve_model_files_open"]
+
+    before = open_files()
+    assert content_of(server, weights(first)) == pattern(1000, seed=1)
+    assert open_files() == before + 1
+
+    def is_closed():
+        server.signal(signal.SIGHUP)
+        return open_files() == before
+
+    eventually(is_closed)
+    assert content_of(server, weights(first)) == pattern(1000, seed=1)
 
 
 def test_server_without_versions_makes_no_commits(root, start_server):

@@ -427,3 +427,22 @@ TEST(small_digest_pieces_are_rejected)
     assert_false(config_validate(&config, &message));
     assert_string_equal(message.text, "limits.digest_piece_bytes must be 0 or at least 65536");
 }
+
+TEST(versions_need_a_folder_of_this_server_alone)
+{
+    struct config config;
+    struct config_message message;
+
+    config_defaults(&config);
+    config.versions.keep = 10;
+    assert_true(config_validate(&config, &message));
+    config.shared = true;
+    assert_false(config_validate(&config, &message));
+    assert_non_null(strstr(message.text, "versions.keep cannot be used with shared"));
+    config.shared = false;
+    strcpy(config.root, "s3://bucket");
+    assert_false(config_validate(&config, &message));
+    assert_non_null(strstr(message.text, "versions.keep needs a folder"));
+    config.versions.keep = 0;
+    assert_true(config_validate(&config, &message));
+}

@@ -17,6 +17,7 @@
 #include "derived/manifest_json.h"
 #include "digests/file_hashes.h"
 #include "verify/verifier.h"
+#include "versions/versions_open.h"
 #include "zt/digest.h"
 
 struct world {
@@ -33,6 +34,7 @@ static inline void world_start(struct world *world)
     memset(server, 0, sizeof(*server));
     server->config = &world->config;
     assert_ok(store_local_open(world->root, 0, &server->store, NULL));
+    assert_ok(versions_open(server, NULL));
     server->workers = workers_start(2);
     server->hash_queue = hash_queue_new(server, 1);
     assert_non_null(server->hash_queue);
