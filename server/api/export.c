@@ -10,8 +10,8 @@
 #include "api/handlers.h"
 #include "api/parameters.h"
 #include "api/resolve.h"
+#include "derived/export_base.h"
 #include "derived/export_body.h"
-#include "derived/revision.h"
 #include "http/exchange/json_body.h"
 #include "http/exchange/problem.h"
 #include "http/fields/grammar.h"
@@ -233,10 +233,12 @@ static bool find_base(struct request *request, struct described_export *describe
     const struct zt_text base = described->body.base;
 
     assert(request->generation != NULL && described->progress == QUERY_IS_MADE);
-    if (base.length == 0 || revision_find(request->generation, base, &described->view.query.base))
+    if (base.length == 0 ||
+        export_base_find(request->generation, base, &described->view.query.base))
         return true;
     problem_reply(request, PROBLEM_REVISION_NOT_FOUND,
-                  "/base: the model has no revision %.*s; use main, or the ETag of its manifest",
+                  "/base: the model has no revision %.*s; use the ETag of its manifest, or main "
+                  "for the current state",
                   (int)(base.length < SHOWN_MAX ? base.length : SHOWN_MAX), base.bytes);
     return false;
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "derived/export_base.h"
 #include "derived/export_work.h"
-#include "derived/revision.h"
 #include "zt/attributes.h"
 
 static bool is_changed(const struct export_work *work)
@@ -20,7 +20,7 @@ bool export_must_compare(const struct export_work *work)
     assert(work->chosen != NULL);
     /* A client with the current revision has every object. */
     if (!query->leaves_out ||
-        (query->base.length > 0 && revision_is_current(work->order.generation, query->base)))
+        (query->base.length > 0 && export_base_is_current(work->order.generation, query->base)))
         return false;
     return query->base.length > 0 || (query->lists != NULL && query->lists->have_count > 0);
 }
@@ -52,7 +52,7 @@ static bool client_has(const struct export_work *work, uint32_t object, bool is_
     if (!is_lacking && found->component_count > 0)
         return true;
     return query->base.length > 0 &&
-           revision_has_object(generation, query->base, zt_object_name(found));
+           export_base_has_object(generation, query->base, zt_object_name(found));
 }
 
 static void flag_left_out(struct export_work *work)

@@ -36,8 +36,8 @@ struct export_query {
     /* Leave out the objects that the client has, and name them in the file's metadata
      * (EXPORT_LEFT_OUT). */
     bool leaves_out;
-    /* The client has an object that is the same in this revision of the model (revision.h). Empty:
-     * none. */
+    /* The client has the objects that are the same in this revision of the model
+     * (export_base.h). Empty: none. */
     struct zt_text base;
     /* Names in addition to the globs, and what else the client has. NULL: neither. */
     struct export_lists *lists;
