@@ -399,3 +399,28 @@ def test_server_without_versions_makes_no_commits(root, start_server):
     assert put(server, f"{REPO}/weights", SECOND)["ZT-Commit"] is None
     assert not (root / ".ztserve/versions").exists()
     assert "ztserve_versions" not in get(server, "/metrics").body.decode()
+
+
+def kept_path(root, content):
+    digest = hashlib.sha256(content).hexdigest()
+    return root / ".ztserve/versions/objects" / digest[:2] / digest[2:]
+
+
+def test_kept_file_that_a_program_wrote_into_is_refused(server, root):
+    first = put_file(server, f"{REPO}/notes.txt", b"first")
+    put_file(server, f"{REPO}/notes.txt", b"second")
+    # As after going back to the commit, when the folder has a second name for the kept file.
+    os.link(kept_path(root, b"first"), root / REPO / "again.txt")
+    (root / REPO / "again.txt").write_bytes(b"wrong")
+    assert get(server, at(first, "notes.txt")).status == 500
+
+
+def test_equal_bytes_that_were_stored_twice_are_read(server, root):
+    first = put_file(server, f"{REPO}/notes.txt", b"first")
+    again = root / REPO / "new"
+    again.write_bytes(b"first")
+    os.utime(again, ns=(10**18, 10**18))
+    again.rename(root / REPO / "notes.txt")
+    put_file(server, f"{REPO}/notes.txt", b"second")
+    assert kept_path(root, b"first").stat().st_mtime_ns == 10**18
+    assert read(server, first, "notes.txt") == b"first"

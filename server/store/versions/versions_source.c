@@ -96,8 +96,13 @@ static enum zt_status open_kept(struct versions *versions, const struct history_
     if (status != ZT_OK)
         return status;
     status = zt_source_from_descriptor(descriptor, out_source, error);
-    if (status != ZT_OK)
+    if (status != ZT_OK) {
         close(descriptor);
+        return status;
+    }
+    status = versions_check_kept(versions, file, *out_source, out_identity, error);
+    if (status != ZT_OK)
+        zt_source_close(*out_source);
     return status;
 }
 

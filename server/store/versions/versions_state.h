@@ -10,11 +10,21 @@
 /* Number of names of models whose last search is remembered. */
 #define VERSIONS_SOUGHT 256
 
+/* Number of kept files that are known to be right although their times differ from the commit's. */
+#define VERSIONS_CHECKED 256
+
+struct versions_checked {
+    struct file_identity identity;
+    uint8_t sha256[32];
+};
+
 struct versions {
     struct store base; /* first */
     struct versions_options options;
     int root;             /* the folder's descriptor, borrowed from the inner store */
-    pthread_mutex_t lock; /* protects sought */
+    pthread_mutex_t lock; /* protects what follows */
+    struct versions_checked checked[VERSIONS_CHECKED]; /* a ring */
+    unsigned next_checked;
     struct {
         uint64_t hash;
         int64_t at_ms;
@@ -52,6 +62,11 @@ struct file_identity versions_identity(const struct history_file *file);
 /* Writes the path that the file has in the folder. Returns false if it is too long. */
 bool versions_current_path(const struct history_repo *repo, const struct history_file *file,
                            char out_path[MODEL_PATH_SIZE]);
+
+/* Returns ZT_IO if the bytes of a kept file are not those of the commit (versions_check.c). */
+enum zt_status versions_check_kept(struct versions *versions, const struct history_file *file,
+                                   struct zt_source *source, const struct file_identity *opened,
+                                   struct zt_error *error);
 
 /* --- files of commits (versions_source.c) --- */
 

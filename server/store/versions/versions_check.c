@@ -1,0 +1,84 @@
+/* Checks kept files that another program may have written into. A file that went back into the
+ * folder has a name there too, and a program that does not replace it but writes into it changes
+ * the kept file as well. Its time of modification then differs from the commit's. It also differs
+ * if equal bytes were stored twice, so the bytes decide. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/thread.h"
+#include "store/versions/versions_state.h"
+#include "zt/digest.h"
+
+#define BLOCK_BYTES ((size_t)1 << 20)
+
+static enum zt_status hash(struct zt_source *source, uint8_t out_sha256[32], struct zt_error *error)
+{
+    const uint64_t length = zt_source_size(source);
+    uint8_t *block = malloc(BLOCK_BYTES);
+    struct zt_hasher *hasher = NULL;
+    struct zt_digest digest;
+    enum zt_status status = ZT_OK;
+
+    if (block == NULL || zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
+        status = zt_fail_memory(error, "a kept file");
+    for (uint64_t at = 0; status == ZT_OK && at < length;) {
+        const size_t part = length - at < BLOCK_BYTES ? (size_t)(length - at) : BLOCK_BYTES;
+
+        status = zt_source_read_at(source, at, block, part, error);
+        if (status == ZT_OK)
+            zt_hasher_update(hasher, block, part);
+        at += part;
+    }
+    if (status == ZT_OK) {
+        zt_hasher_finish(hasher, &digest);
+        memcpy(out_sha256, digest.bytes, 32);
+    }
+    zt_hasher_free(hasher);
+    free(block);
+    return status;
+}
+
+static bool was_checked(struct versions *versions, const struct versions_checked *wanted)
+{
+    bool is_found = false;
+
+    pthread_mutex_lock(&versions->lock);
+    for (unsigned i = 0; i < VERSIONS_CHECKED && !is_found; i++)
+        is_found = store_identity_equal(&versions->checked[i].identity, &wanted->identity) &&
+                   memcmp(versions->checked[i].sha256, wanted->sha256, 32) == 0;
+    pthread_mutex_unlock(&versions->lock);
+    return is_found;
+}
+
+static void note_checked(struct versions *versions, const struct versions_checked *checked)
+{
+    pthread_mutex_lock(&versions->lock);
+    versions->checked[versions->next_checked++ % VERSIONS_CHECKED] = *checked;
+    pthread_mutex_unlock(&versions->lock);
+}
+
+enum zt_status versions_check_kept(struct versions *versions, const struct history_file *file,
+                                   struct zt_source *source, const struct file_identity *opened,
+                                   struct zt_error *error)
+{
+    struct versions_checked checked = {.identity = *opened};
+    uint8_t sha256[32];
+    enum zt_status status;
+
+    if (opened->modified_ns == file->modified_ns && opened->size_bytes == file->size_bytes)
+        return ZT_OK;
+    memcpy(checked.sha256, file->sha256, sizeof(checked.sha256));
+    if (was_checked(versions, &checked))
+        return ZT_OK;
+    if (!thread_may_wait())
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "a kept file has not been checked yet");
+    status = hash(source, sha256, error);
+    if (status != ZT_OK)
+        return status;
+    if (memcmp(sha256, file->sha256, sizeof(sha256)) != 0)
+        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                       "another program has written into the kept file %s of a commit", file->path);
+    note_checked(versions, &checked);
+    return ZT_OK;
+}
