@@ -54,17 +54,27 @@ bool hub_target_read(struct request *request, struct hub_target *out_target)
            decode(request, path, &out_target->path);
 }
 
+bool hub_target_read_whole(struct request *request, struct hub_target *out_target)
+{
+    *out_target = (struct hub_target){.path = {"", 0}};
+    return decode(request, request->names[0], &out_target->repo) &&
+           decode(request, request->names[1], &out_target->revision);
+}
+
 /* --- access --- */
 
 bool hub_sees_file(const struct request *request, struct zt_text repo, const struct hub_file *file)
 {
     char name[HUB_REPO_SIZE + MODEL_PATH_SIZE];
 
+    const char *path = file->path;
+
     if (request->grant == NULL)
         return true;
+    /* The folder of a kept commit is "repository@commit". */
     if (file->view != NULL)
-        return authorize_sees_file(request, zt_text_from(file->view->path));
-    snprintf(name, sizeof(name), "%.*s/%s", (int)repo.length, repo.bytes, file->path);
+        path = strchr(file->view->path + repo.length, '/') + 1;
+    snprintf(name, sizeof(name), "%.*s/%s", (int)repo.length, repo.bytes, path);
     return authorize_sees_file(request, zt_text_from(name));
 }
 
@@ -287,6 +297,7 @@ void hub_text_copy(struct zt_text text, char *out_text, size_t size)
     assert(size > 0);
     while (length > 0 && length < text.length && is_continuation(text.bytes[length]))
         length--;
+    assert(length < size);
     memcpy(out_text, text.bytes, length);
     out_text[length] = '\0';
 }

@@ -28,6 +28,9 @@ struct hub_request {
  * replied. */
 bool hub_target_read(struct request *request, struct hub_target *out_target);
 
+/* Does the same for a path that ends with the revision, whose slashes need not be escaped. */
+bool hub_target_read_whole(struct request *request, struct hub_target *out_target);
+
 /* Finds the version that a request is about. request->context is a struct hub_request, or NULL, and
  * then becomes one. Returns NULL if the request has been answered or must wait; the handler then
  * returns *out_outcome. */

@@ -24,6 +24,10 @@ static void drop(struct repo_versions *versions, unsigned at)
 
 static bool is_same(const struct hub_version *a, const struct hub_version *b)
 {
+    if (a->is_kept != b->is_kept)
+        return false;
+    if (a->is_kept)
+        return strcmp(a->folder, b->folder) == 0 && strcmp(a->commit, b->commit) == 0;
     if (a->is_stated || b->is_stated)
         return a->is_stated && b->is_stated && strcmp(a->commit, b->commit) == 0;
     return strcmp(a->provisional, b->provisional) == 0;
@@ -85,6 +89,29 @@ struct hub_version *repo_versions_find(struct repo_versions *versions, struct zt
         return versions->kept[i].version;
     }
     return NULL;
+}
+
+struct hub_version *repo_versions_find_kept(struct repo_versions *versions, const char *folder,
+                                            struct zt_text commit)
+{
+    assert(versions->count <= REPO_VERSIONS_MAX);
+    for (unsigned i = 0; i < versions->count; i++) {
+        struct hub_version *version = versions->kept[i].version;
+
+        if (!version->is_kept || strcmp(version->folder, folder) != 0 ||
+            (commit.length > 0 ? !hub_version_is(version, commit) : version->is_stated))
+            continue;
+        versions->kept[i].used = ++versions->uses;
+        return version;
+    }
+    return NULL;
+}
+
+void repo_versions_drop(struct repo_versions *versions, const struct hub_version *version)
+{
+    for (unsigned i = versions->count; i-- > 0;)
+        if (versions->kept[i].version == version && version != versions->now)
+            drop(versions, i);
 }
 
 void repo_versions_free(struct repo_versions *versions)

@@ -24,11 +24,19 @@ struct repo_versions {
 };
 
 /* Takes over a version as the youngest. It replaces a version with the same files, which may now
- * have more hashes, or with the same stated commit. */
+ * have more hashes, or with the same stated commit or kept folder. */
 void repo_versions_put(struct repo_versions *versions, struct hub_version *version, bool is_now);
 
 /* Returns the youngest version with that commit and marks it as used; NULL if there is none. */
 struct hub_version *repo_versions_find(struct repo_versions *versions, struct zt_text commit);
+
+/* Does the same for versions that the history keeps in this folder. commit is empty for the version
+ * with views. */
+struct hub_version *repo_versions_find_kept(struct repo_versions *versions, const char *folder,
+                                            struct zt_text commit);
+
+/* Forgets a version, unless it is the current one. */
+void repo_versions_drop(struct repo_versions *versions, const struct hub_version *version);
 
 /* Returns the memory of the versions, as a number of files; 0 if there are none. */
 size_t repo_versions_size(const struct repo_versions *versions);

@@ -15,6 +15,7 @@
 #include "base/workers.h"
 #include "hub/cached_repo.h"
 #include "hub/created_repos.h"
+#include "hub/repo_revision.h"
 #include "hub/repo_versions.h"
 
 /* How long a listing counts as current if no file is published. */
@@ -181,10 +182,9 @@ static bool is_up_to_date(const struct hub_repos *repos, const struct repo *repo
 static struct hub_version *find_pinned(struct repo *repo, const struct hub_lookup *lookup)
 {
     struct hub_version *version = repo_versions_find(&repo->versions, lookup->revision);
+    const bool may_grow = version != NULL && version->is_stated && !version->is_kept;
 
-    return version != NULL && version->is_stated && clock_ms() - version->listed_ms >= FRESH_MS
-               ? NULL
-               : version;
+    return may_grow && clock_ms() - version->listed_ms >= FRESH_MS ? NULL : version;
 }
 
 /* Returns true for a folder that only contains other folders: it is their owner, and not a
@@ -209,8 +209,8 @@ static enum hub_found conclude(struct repo *repo, struct hub_lookup *lookup)
 
     if (is_pinned(lookup)) {
         version = repo_versions_find(&repo->versions, lookup->revision);
-        if (version == NULL ||
-            (lookup->is_again && version != repo->versions.now && !version->is_stated)) {
+        if (version == NULL || (lookup->is_again && version != repo->versions.now &&
+                                !version->is_stated && !version->is_kept)) {
             version = repo->versions.now;
             found = HUB_NO_REVISION;
         }
@@ -238,7 +238,7 @@ static enum hub_found look(const struct hub_repos *repos, struct repo *repo,
                            struct hub_lookup *lookup)
 {
     const bool is_remembered = is_pinned(lookup) && !lookup->is_again;
-    /* Only an upstream has other names; it may have moved them. */
+    /* Only an upstream or a history has other names, which may have moved. */
     const bool is_other = repos->server->store->revisions != NULL &&
                           hub_revision_of(lookup->revision) == HUB_REVISION_UNKNOWN;
     struct hub_version *version = is_remembered ? find_pinned(repo, lookup) : NULL;
@@ -329,7 +329,7 @@ static void learn_snapshot(struct hub_repos *repos, struct repo *repo, struct hu
 }
 
 /* Answers without a current version. Remembered versions can be used unless the store says that the
- * repository does not exist. */
+ * repository does not exist; kept ones remain even then. */
 static enum hub_found conclude_without_now(struct repo *repo, struct hub_lookup *lookup,
                                            enum zt_status status)
 {
@@ -339,7 +339,7 @@ static enum hub_found conclude_without_now(struct repo *repo, struct hub_lookup 
     if (version == NULL)
         return found_of(status);
     lookup->version = hub_version_hold(version);
-    return status == ZT_NOT_FOUND ? HUB_NO_REVISION : HUB_FOUND;
+    return status == ZT_NOT_FOUND && !version->is_kept ? HUB_NO_REVISION : HUB_FOUND;
 }
 
 /* Returns true if a version is remembered and its folder still exists, with any content. The lock
@@ -357,54 +357,17 @@ static bool see_pinned(const struct hub_repos *repos, struct repo *repo,
     hub_version_hold(version);
     pthread_mutex_unlock(&repo->lock);
     status = hub_folder_check(repos->server, version->folder, &error);
-    hub_version_release(version);
     pthread_mutex_lock(&repo->lock);
+    if (status == ZT_NOT_FOUND && version->is_kept)
+        repo_versions_drop(&repo->versions, version);
+    hub_version_release(version);
     if (status != ZT_OK)
         return false;
     repo->seen_ms = clock_ms();
     return true;
 }
 
-/* --- mirrored repositories --- */
-
-/* How often to list a commit that stops being the current one meanwhile. */
-#define MOVES_MAX 4
-
-/* Lists a revision. The folder of the current commit has other files as soon as the repository
- * moves, so the commit must be the same before and after. Returns ZT_NOT_FOUND if the repository is
- * not mirrored; ZT_STALE if there is no such revision. */
-static enum zt_status list_revision(struct server *server, const char *name,
-                                    struct zt_text revision, struct hub_version **out_version,
-                                    bool *out_is_now, struct zt_error *error)
-{
-    struct store *store = server->store;
-    struct store_revision before;
-    struct store_revision after;
-    enum zt_status status = store->revisions->find(store, name, revision, &before, error);
-
-    for (int i = 0; status == ZT_OK && i < MOVES_MAX; i++, before = after) {
-        if (strlen(before.commit) != HUB_COMMIT_SIZE - 1)
-            return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                           "the commit of a mirrored repository is not a SHA-1");
-        status = hub_version_make(server,
-                                  &(struct hub_listing){.folder = before.folder,
-                                                        .commit = before.commit,
-                                                        .is_mirrored = true},
-                                  out_version, error);
-        if (status == ZT_OK)
-            status = store->revisions->find(store, name, revision, &after, error);
-        if (status == ZT_OK && strcmp(before.commit, after.commit) == 0 &&
-            strcmp(before.folder, after.folder) == 0) {
-            *out_is_now = before.is_current;
-            return ZT_OK;
-        }
-        hub_version_release(*out_version);
-        *out_version = NULL;
-    }
-    return status != ZT_OK ? status
-                           : zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
-                                     "the mirrored repository keeps changing");
-}
+/* --- revisions of the store --- */
 
 /* Remembers a version of a mirrored repository, and answers the lookup with it. */
 static enum hub_found take_mirrored(struct repo *repo, struct hub_lookup *lookup,
@@ -416,44 +379,124 @@ static enum hub_found take_mirrored(struct repo *repo, struct hub_lookup *lookup
     return HUB_FOUND;
 }
 
-/* Answers a lookup of a mirrored repository. Returns false if it is not one. The lock must be held;
- * it is released meanwhile. */
-static bool find_mirrored(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup,
-                          enum hub_found *out_found)
+/* Answers a lookup of a mirrored repository. The lock must be held; it is released meanwhile. */
+static enum hub_found list_mirrored(struct hub_repos *repos, struct repo *repo,
+                                    struct hub_lookup *lookup, const struct store_revision *found)
 {
     /* Names that cannot exist are not asked for. */
     const bool is_name = hub_revision_is_valid(lookup->revision);
     const bool wants_now = !is_name || hub_revision_of(lookup->revision) == HUB_REVISION_NOW;
     const unsigned changes = atomic_load(&repos->server->files_changed);
+    const uint64_t begun = ++repo->begun;
     struct hub_version *version = NULL;
     bool is_now = false;
+    enum hub_found result;
     enum zt_status status;
-    uint64_t begun;
 
     assert(lock_is_held(&repo->lock) && repo->is_listed_now);
-    if (repos->server->store->revisions == NULL)
-        return false;
-    begun = ++repo->begun;
     pthread_mutex_unlock(&repo->lock);
-    status = list_revision(repos->server, repo->name,
-                           wants_now ? zt_text_from("main") : lookup->revision, &version, &is_now,
-                           &lookup->error);
+    status = repo_revision_list_mirrored(repos->server, repo->name,
+                                         wants_now ? zt_text_from("main") : lookup->revision, found,
+                                         &version, &is_now, &lookup->error);
     pthread_mutex_lock(&repo->lock);
-    if (status == ZT_NOT_FOUND)
-        return false;
-    if (status != ZT_OK) {
-        *out_found = conclude_without_now(repo, lookup, status);
-        return true;
-    }
-    *out_found = take_mirrored(repo, lookup, version, is_now);
-    if (!is_name)
-        *out_found = HUB_NO_REVISION;
+    if (status != ZT_OK)
+        return conclude_without_now(repo, lookup, status);
+    result = take_mirrored(repo, lookup, version, is_now);
     if (wants_now) {
         repo->ended = begun;
         repo->seen_changes = changes;
         repo->listed_ms = repo->seen_ms = clock_ms();
     }
+    return is_name ? result : HUB_NO_REVISION;
+}
+
+/* Answers a lookup of a kept revision. Kept files never change, so a known version is not listed
+ * again, unless a file could not be opened. Returns false if it is no longer kept. The lock must be
+ * held; it is released meanwhile. */
+static bool list_kept(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup,
+                      const struct store_revision *kept, enum hub_found *out_found)
+{
+    const struct zt_text any = {"", 0};
+    struct hub_version *version = NULL;
+    enum zt_status status;
+
+    assert(lock_is_held(&repo->lock) && repo->is_listed_now);
+    if (!lookup->is_again)
+        version = repo_versions_find_kept(&repo->versions, kept->folder,
+                                          is_pinned(lookup) ? lookup->revision : any);
+    *out_found = HUB_FOUND;
+    if (version == NULL) {
+        pthread_mutex_unlock(&repo->lock);
+        status = repo_revision_list_kept(repos->server, lookup->revision, kept, &version,
+                                         &lookup->error);
+        pthread_mutex_lock(&repo->lock);
+        if (status == ZT_NOT_FOUND)
+            return false;
+        if (status != ZT_OK) {
+            *out_found = conclude_without_now(repo, lookup, status);
+            return true;
+        }
+        repo_versions_put(&repo->versions, version, false);
+    }
+    lookup->version = hub_version_hold(version);
     return true;
+}
+
+/* Answers a lookup of a revision that the store knows. Returns false if the folder must be listed
+ * for it. The lock must be held; it is released meanwhile. */
+static bool find_in_store(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup,
+                          enum hub_found *out_found)
+{
+    struct store *store = repos->server->store;
+    const bool is_name = hub_revision_is_valid(lookup->revision);
+    const bool wants_now = !is_name || hub_revision_of(lookup->revision) == HUB_REVISION_NOW;
+    struct store_revision found;
+    enum zt_status status;
+
+    assert(lock_is_held(&repo->lock) && repo->is_listed_now);
+    if (store->revisions == NULL)
+        return false;
+    pthread_mutex_unlock(&repo->lock);
+    status = store->revisions->find(store, repo->name,
+                                    wants_now ? zt_text_from("main") : lookup->revision, &found,
+                                    &lookup->error);
+    pthread_mutex_lock(&repo->lock);
+    if (status == ZT_NOT_FOUND || (status == ZT_OK && found.is_kept && wants_now))
+        return false;
+    if (status != ZT_OK)
+        *out_found = conclude_without_now(repo, lookup, status);
+    else if (found.is_kept)
+        return list_kept(repos, repo, lookup, &found, out_found);
+    else
+        *out_found = list_mirrored(repos, repo, lookup, &found);
+    return true;
+}
+
+/* Returns true if no version answers a pinned lookup yet. */
+static bool lacks_pinned(struct repo *repo, const struct hub_lookup *lookup)
+{
+    const struct hub_version *version;
+
+    if (!is_pinned(lookup))
+        return false;
+    version = find_pinned(repo, lookup);
+    return version == NULL || (lookup->is_again && version != repo->versions.now);
+}
+
+/* Finds the kept version that a commit names together with its views. */
+static void learn_viewed(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup)
+{
+    struct hub_version *version = NULL;
+    struct zt_error error;
+    enum zt_status status;
+
+    assert(lock_is_held(&repo->lock) && repo->is_listed_now);
+    pthread_mutex_unlock(&repo->lock);
+    status =
+        repo_revision_list_viewed(repos->server, repo->name, lookup->revision, &version, &error);
+    pthread_mutex_lock(&repo->lock);
+    if (status == ZT_OK)
+        repo_versions_put(&repo->versions, version, false);
 }
 
 static enum hub_found list(struct hub_repos *repos, struct repo *repo, struct hub_lookup *lookup)
@@ -463,10 +506,12 @@ static enum hub_found list(struct hub_repos *repos, struct repo *repo, struct hu
 
     if (is_pinned(lookup) && see_pinned(repos, repo, lookup))
         return conclude(repo, lookup);
-    if (find_mirrored(repos, repo, lookup, &found))
+    if (find_in_store(repos, repo, lookup, &found))
         return found;
     if (!is_up_to_date(repos, repo, lookup))
         status = learn_from_list(repos, repo, lookup);
+    if (lacks_pinned(repo, lookup))
+        learn_viewed(repos, repo, lookup);
     if (status != ZT_OK)
         return conclude_without_now(repo, lookup, status);
     if (is_pinned(lookup) && find_pinned(repo, lookup) == NULL)

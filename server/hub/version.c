@@ -66,23 +66,63 @@ static void write_text(const struct hub_version *version, const struct hub_file 
         strcpy(out_text, text);
 }
 
-static enum zt_status name_files(const struct hub_version *version, bool by_content,
+/* Whose names a commit consists of. */
+enum named { NAMED_ALL, NAMED_STORED, NAMED_VIEWS };
+
+static bool is_named(const struct hub_file *file, enum named named)
+{
+    return named == NAMED_ALL || (named == NAMED_VIEWS) == (file->view != NULL);
+}
+
+/* before: a text that precedes the files' names. */
+static enum zt_status name_files(const struct hub_version *version, enum named named,
+                                 bool by_content, const char *before,
                                  char out_commit[HUB_COMMIT_SIZE], struct zt_error *error)
 {
     struct zt_hasher *hasher;
 
     if (zt_hasher_new(ZT_DIGEST_SHA1, &hasher) != ZT_OK)
         return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for a commit");
+    zt_hasher_update(hasher, before, strlen(before));
     for (size_t i = 0; i < version->count; i++) {
         const struct hub_file *file = &version->files[i];
         char text[VIEW_TEXT_SIZE];
 
         assert(file->path != NULL);
+        if (!is_named(file, named))
+            continue;
         write_text(version, file, by_content, text);
         commit_id_add(hasher, file->path, text);
     }
     commit_id_finish(hasher, out_commit);
     return ZT_OK;
+}
+
+static bool has_views(const struct hub_version *version)
+{
+    size_t i = 0;
+
+    while (i < version->count && version->files[i].view == NULL)
+        i++;
+    return i < version->count;
+}
+
+/* Names a version by its content. */
+static enum zt_status name_content(struct hub_version *version, struct zt_error *error)
+{
+    char whole[HUB_COMMIT_SIZE];
+    enum zt_status status = name_files(version, NAMED_STORED, true, "", version->stored, error);
+
+    if (status != ZT_OK)
+        return status;
+    strcpy(version->commit, version->stored);
+    if (!has_views(version))
+        return ZT_OK;
+    status = name_files(version, NAMED_VIEWS, true, version->stored, whole, error);
+    assert(strlen(version->stored) > HUB_STORED_DIGITS);
+    if (status == ZT_OK)
+        memcpy(version->commit + HUB_STORED_DIGITS, whole, HUB_COMMIT_SIZE - 1 - HUB_STORED_DIGITS);
+    return status;
 }
 
 static enum zt_status name_version(struct hub_version *version, const char *stated,
@@ -94,16 +134,21 @@ static enum zt_status name_version(struct hub_version *version, const char *stat
         if (version->files[i].view == NULL && !version->files[i].has_sha256 &&
             !version->files[i].is_git)
             version->is_provisional = true;
-    status = name_files(version, false, version->provisional, error);
+    status = name_files(version, NAMED_ALL, false, "", version->provisional, error);
     if (status != ZT_OK)
         return status;
     if (stated != NULL) {
         assert(strlen(stated) < sizeof(version->commit));
         strcpy(version->commit, stated);
+        if (version->is_kept)
+            strcpy(version->stored, stated);
         version->is_provisional = false;
         return ZT_OK;
     }
-    return name_files(version, !version->is_provisional, version->commit, error);
+    if (!version->is_provisional)
+        return name_content(version, error);
+    strcpy(version->commit, version->provisional);
+    return ZT_OK;
 }
 
 /* --- etags --- */
@@ -342,6 +387,7 @@ static struct hub_version *new_version(const struct hub_listing *wanted)
     version->folder = strdup(wanted->folder);
     version->is_stated = wanted->commit != NULL;
     version->is_mirrored = wanted->is_mirrored;
+    version->is_kept = wanted->is_kept;
     version->listed_ms = clock_ms();
     if (version->folder != NULL)
         return version;

@@ -1,8 +1,10 @@
 /* A version of a repository: the files of a folder at one moment, and the commit that names them.
  *
  * The commit is the SHA-1 of all paths and SHA-256s, in order, so that servers with the same files
- * have the same commit. Until all SHA-256s are known, the commit is provisional: it is computed
- * from all paths and file identities. It remains valid for this version afterwards. */
+ * have the same commit. With views, it consists of the first HUB_STORED_DIGITS of the commit of the
+ * stored files, by which the history finds them, and the beginning of a SHA-1 over that commit and
+ * the views. Until all SHA-256s are known, the commit is provisional: it is computed from all paths
+ * and file identities. It remains valid for this version afterwards. */
 #ifndef HUB_VERSION_H
 #define HUB_VERSION_H
 
@@ -15,6 +17,9 @@
 
 struct model_view;
 struct server;
+
+/* How many digits a commit shares with the commit of its stored files. */
+#define HUB_STORED_DIGITS 16
 
 /* The name by which clients know a file: a SHA-256 or SHA-1 in hex, or "v" and a number; and
  * NUL. */
@@ -42,12 +47,14 @@ struct hub_version {
     atomic_uint references;
     char commit[HUB_COMMIT_SIZE];
     char provisional[HUB_COMMIT_SIZE]; /* an additional, valid name */
+    char stored[HUB_COMMIT_SIZE];      /* the commit without views; empty if not known */
     bool is_provisional;
     /* So few bytes are left to hash that a request can wait for them. */
     bool can_be_final;
     bool is_outdated;  /* a file has changed while the version was made */
     bool is_stated;    /* the commit comes from a Hub client's cache or from an upstream */
     bool is_mirrored;  /* from an upstream */
+    bool is_kept;      /* from the history, and immutable */
     int64_t listed_ms; /* clock_ms before the listing */
     char *folder;      /* the folder below the root */
     bool has_folders;  /* with or without files */
@@ -72,16 +79,17 @@ struct hub_listing {
     const char *blobs;
     /* A commit of a mirrored repository: commit is set, and the upstream states the hashes. */
     bool is_mirrored;
+    /* A commit that the history keeps. If commit is set, there are no views. */
+    bool is_kept;
     const struct hub_version *previous; /* of the same folder, or NULL */
     /* Allows hashing that takes time but that a request can wait for; otherwise only quick
      * hashing. */
     bool may_take_long;
 };
 
-/* Lists a folder, with views of its models unless they are off. A commit of a Hub client's cache or
- * of a mirrored repository gets no views, because the commit does not cover them. On a worker.
- * Returns ZT_NOT_FOUND if there is no such folder; ZT_NO_MEMORY, ZT_LIMIT, ZT_IO,
- * ZT_UNAVAILABLE. */
+/* Lists a folder, with views of its models unless they are off. If the commit is given, there are
+ * no views, because the commit does not cover them. On a worker. Returns ZT_NOT_FOUND if there is
+ * no such folder; ZT_NO_MEMORY, ZT_LIMIT, ZT_IO, ZT_UNAVAILABLE. */
 enum zt_status hub_version_make(struct server *server, const struct hub_listing *wanted,
                                 struct hub_version **out_version, struct zt_error *error);
 

@@ -37,7 +37,7 @@ static enum zt_status find_revision(struct store *store, const char *repository,
         return zt_fail(error, answer, NULL, ZT_NO_OFFSET, "away");
     if (commit == NULL)
         return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "no such revision");
-    out_revision->is_current = strcmp(commit, current) == 0;
+    *out_revision = (struct store_revision){.is_current = strcmp(commit, current) == 0};
     strcpy(out_revision->commit, commit);
     if (out_revision->is_current)
         strcpy(out_revision->folder, "o/m");

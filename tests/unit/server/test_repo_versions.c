@@ -159,3 +159,33 @@ TEST(stated_commits_of_the_same_files)
     hub_version_release(other);
     hub_version_release(grown);
 }
+
+TEST(kept_versions_are_found_by_their_folder_until_they_are_dropped)
+{
+    struct repo_versions versions;
+    struct hub_version *viewed = version_of("p1", "c1", 2);
+    struct hub_version *plain = version_of("p2", "c2", 1);
+    struct hub_version *again = version_of("p3", "c1", 2);
+    const struct zt_text any = {"", 0};
+
+    begin(&versions);
+    viewed->is_kept = plain->is_kept = again->is_kept = plain->is_stated = true;
+    viewed->folder = strdup("o/m@c");
+    plain->folder = strdup("o/m@c");
+    again->folder = strdup("o/m@c");
+    repo_versions_put(&versions, viewed, false);
+    repo_versions_put(&versions, plain, false);
+    assert_ptr_equal(repo_versions_find_kept(&versions, "o/m@c", any), viewed);
+    assert_ptr_equal(repo_versions_find_kept(&versions, "o/m@c", zt_text_from("c2")), plain);
+    assert_null(repo_versions_find_kept(&versions, "o/m@d", any));
+    repo_versions_put(&versions, again, false);
+    assert_false(is_kept(viewed));
+    assert_int_equal(versions.count, 2);
+    repo_versions_drop(&versions, again);
+    assert_false(is_kept(again));
+    assert_null(repo_versions_find_kept(&versions, "o/m@c", any));
+    repo_versions_free(&versions);
+    hub_version_release(viewed);
+    hub_version_release(plain);
+    hub_version_release(again);
+}
