@@ -8,9 +8,11 @@
 /* resolve.c: a file of a repository. */
 enum outcome hub_resolve_get(struct request *request);
 
-/* repo_info.c: a repository, whether a client may read it, its branches, its commits. */
+/* repo_info.c: a repository, whether a client may read it. */
 enum outcome hub_repo_get(struct request *request);
 enum outcome hub_auth_get(struct request *request);
+
+/* repo_history.c: its branches and tags, its commits. */
 enum outcome hub_refs_get(struct request *request);
 enum outcome hub_commits_get(struct request *request);
 

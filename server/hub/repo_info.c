@@ -1,4 +1,4 @@
-/* Describes a repository: its files' names, its only branch, its only commit. */
+/* Describes a repository: its commit and the names of its files. */
 #include "hub/repo_info.h"
 
 #include "base/server.h"
@@ -105,55 +105,4 @@ static void write_nothing(struct request *request, struct hub_request *hub)
 enum outcome hub_auth_get(struct request *request)
 {
     return reply(request, write_nothing);
-}
-
-/* --- branches, commits --- */
-
-static void write_refs(struct request *request, struct hub_request *hub)
-{
-    struct json *json = hub->json;
-
-    (void)request;
-    json_object_begin(json);
-    json_key_string(json, "branches");
-    json_array_begin(json);
-    json_object_begin(json);
-    json_string_member(json, "name", "main");
-    json_string_member(json, "ref", "refs/heads/main");
-    json_string_member(json, "targetCommit", hub->version->commit);
-    json_object_end(json);
-    json_array_end(json);
-    json_key_string(json, "tags");
-    json_raw(json, "[]", 2);
-    json_key_string(json, "converts");
-    json_raw(json, "[]", 2);
-    json_object_end(json);
-}
-
-enum outcome hub_refs_get(struct request *request)
-{
-    return reply(request, write_refs);
-}
-
-static void write_commits(struct request *request, struct hub_request *hub)
-{
-    struct json *json = hub->json;
-    char date[HUB_DATE_SIZE];
-
-    hub_date(hub->version->modified_ns, date);
-    json_array_begin(json);
-    json_object_begin(json);
-    json_string_member(json, "id", hub_commit(request, hub));
-    json_string_member(json, "title", HUB_COMMIT_TITLE);
-    json_string_member(json, "message", "");
-    json_key_string(json, "authors");
-    json_raw(json, "[{\"user\":\"ztserve\"}]", 20);
-    json_string_member(json, "date", date);
-    json_object_end(json);
-    json_array_end(json);
-}
-
-enum outcome hub_commits_get(struct request *request)
-{
-    return reply(request, write_commits);
 }
