@@ -25,8 +25,9 @@ static const struct {
     const char *words;
 } unsupported[] = {
     {"/repos/delete", "this server does not delete repositories: delete their files"},
-    {"/branch/", "this server has only the branch main"},
-    {"/tag/", "this server has no tags"},
+    {"/branch/", "this server keeps no versions (versions.keep): it has only the branch main"},
+    {"/tag/", "this server keeps no versions (versions.keep): it has no tags"},
+    {"/super-squash/", "this server keeps no versions (versions.keep): there is nothing to squash"},
     {"/settings", "repositories have no settings on this server"},
 };
 

@@ -242,6 +242,7 @@ void commit_clear(struct commit *commit)
     for (size_t i = 0; i < commit->count; i++) {
         publication_clear(&commit->operations[i].publication);
         staged_put_back(commit->operations[i].staged);
+        free(commit->operations[i].shared);
         free(commit->operations[i].path);
     }
     free(commit->operations);

@@ -31,6 +31,9 @@ struct commit_operation {
      * operations have the same bytes, the last one takes the object itself, and the others get
      * copies. */
     bool is_lfs;
+    /* For a branch: the path, in the repository, of a file that has the bytes. It is kept instead
+     * of a copy. NULL: there is none. */
+    char *shared;
     struct staged_object *staged; /* taken; NULL: a file in the commit's own folder */
     struct publication publication;
 };
@@ -38,7 +41,8 @@ struct commit_operation {
 struct commit {
     struct server *server;
     char repo[HUB_REPO_SIZE];
-    char id[UPLOAD_ID_SIZE]; /* of its folder */
+    char branch[HISTORY_REF_SIZE]; /* empty: main */
+    char id[UPLOAD_ID_SIZE];       /* of its folder */
     bool has_place;
     char parent[HUB_COMMIT_SIZE]; /* empty: any */
     unsigned parent_line;
@@ -57,6 +61,7 @@ struct commit {
     size_t capacity;
     struct failure failure;
     bool is_absent;                     /* failed because the repository does not exist */
+    bool lacks_branch;                  /* failed because the branch does not exist */
     bool has_no_place;                  /* failed because no file can have one of the paths, even
                                         * after removals */
     unsigned failed_line;               /* 0: the failure is not about a line */
@@ -80,8 +85,8 @@ bool commit_add_object(struct commit *commit, unsigned line, struct zt_text path
                        const uint8_t sha256[32]);
 bool commit_add_removal(struct commit *commit, unsigned line, struct zt_text path, bool is_folder);
 
-/* Checks everything and then carries it out, if the parent names the repository's current version.
- * On a worker; may take long. */
+/* Checks everything and then carries it out, if the parent names the current version of the
+ * repository or the branch. On a worker; may take long. */
 bool commit_run(struct commit *commit);
 
 /* --- between the files of a commit --- */
@@ -96,8 +101,19 @@ bool commit_open_file(struct commit *commit, const struct commit_operation *oper
                       struct staged_file **out_file);
 
 /* commit_run.c: waits for the commit to this repository that is being carried out, if any, and
- * finds the resulting version; with a reference, or NULL as in repo_current_find. */
+ * finds the resulting version; with a reference, or NULL as in repo_current_find. For a branch, it
+ * is the version of main, whose files it may share. */
 bool commit_find_later(struct commit *commit, struct hub_version **out_version);
+/* Checks the files of all operations (publication_check). */
+bool commit_check_files(struct commit *commit);
+/* Opens the bytes of an operation as its publication's. */
+bool commit_open_bytes(struct commit *commit, struct commit_operation *operation);
+void commit_close_bytes(struct commit_operation *operation);
+
+/* commit_branch.c: commit_run for a branch. */
+bool commit_run_on_branch(struct commit *commit);
+/* Finds the version of the branch; with a reference, or NULL. */
+bool commit_find_branch(struct commit *commit, struct hub_version **out_version);
 
 /* commit_check.c: returns the path in the repository. */
 const char *commit_inside(const struct commit *commit, const struct commit_operation *operation);

@@ -92,7 +92,7 @@ static bool check_within(struct commit *commit, const struct commit_operation *f
     const char *path = commit->operations[commit->count - 1].path;
     struct store_links links;
 
-    return !is_linked(commit, folder_of(path), &links) ||
+    return commit->branch[0] != '\0' || !is_linked(commit, folder_of(path), &links) ||
            strlen(links.last) < strlen(folder->path) ||
            refuse_link(commit, folder, &links, "to a folder: delete its files by name");
 }
@@ -305,13 +305,15 @@ static bool check_room(const struct sorted *sorted, const struct commit_operatio
 static bool check_place(const struct sorted *sorted, const struct commit_operation *operation,
                         const struct hub_version *version)
 {
-    if (!check_links(sorted->commit, operation))
+    const bool is_in_folder = sorted->commit->branch[0] == '\0';
+
+    if (is_in_folder && !check_links(sorted->commit, operation))
         return false;
     if (operation->removes)
         return check_removal(sorted->commit, operation, version);
     return (version == NULL || (check_folders(sorted, operation, version) &&
                                 check_files_below(sorted, operation, version))) &&
-           check_room(sorted, operation);
+           (!is_in_folder || check_room(sorted, operation));
 }
 
 bool commit_check_paths(struct commit *commit, const struct hub_version *version)

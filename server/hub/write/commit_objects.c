@@ -203,7 +203,7 @@ static bool copy_lent(struct objects *objects, size_t first, size_t end,
 }
 
 /* Another commit may just have used up the object and made it a file, which `version` may not
- * contain. */
+ * contain. A branch may also share the files of main. */
 static bool list_files_again(struct objects *objects)
 {
     objects->has_waited = true;
@@ -214,6 +214,18 @@ static bool list_files_again(struct objects *objects)
     objects->files = NULL;
     objects->file_count = 0;
     return list_files(objects);
+}
+
+/* A branch needs no copy of bytes that the folder or the history has. */
+static bool take_file(struct objects *objects, struct commit_operation *operation,
+                      const struct hub_file *file)
+{
+    if (objects->commit->branch[0] == '\0')
+        return copy_file(objects, operation, file);
+    if (!fits(objects->commit, operation, file->identity.size_bytes))
+        return false;
+    operation->shared = strdup(file->path);
+    return operation->shared != NULL || failure_no_memory(&objects->commit->failure, "a commit");
 }
 
 static bool share_file(struct objects *objects, size_t first, size_t end)
@@ -234,7 +246,7 @@ static bool share_file(struct objects *objects, size_t first, size_t end)
                       "no object with this oid was sent to this server for this repository, or it "
                       "has expired");
     for (size_t i = first; i < end; i++)
-        if (!copy_file(objects, objects->wanting[i], file))
+        if (!take_file(objects, objects->wanting[i], file))
             return false;
     return true;
 }

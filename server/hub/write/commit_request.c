@@ -130,6 +130,7 @@ void hub_commit_begin(struct request *request)
         return;
     snprintf(self->commit.repo, sizeof(self->commit.repo), "%.*s", (int)target.repo.length,
              target.repo.bytes);
+    hub_branch_of(&target, self->commit.branch);
     self->lines.content = take_content;
     self->lines.line = take_line;
     self->lines.context = self;
@@ -374,6 +375,8 @@ enum outcome hub_commit_handle(struct request *request)
     assert(self->commit.failure.is_set);
     if (self->commit.is_absent)
         return hub_reply_no_repo(request);
+    if (self->commit.lacks_branch)
+        return hub_reply_no_revision(request);
     if (self->commit.failed_path[0] != '\0')
         return hub_refuse_file(request, &self->commit.failure, self->commit.failed_line,
                                self->commit.failed_path, self->commit.done);

@@ -102,7 +102,7 @@ static bool fail_line(struct commit *commit, const struct commit_operation *oper
     return false;
 }
 
-static bool open_file(struct commit *commit, struct commit_operation *operation)
+bool commit_open_bytes(struct commit *commit, struct commit_operation *operation)
 {
     struct staged_file **stored = &operation->publication.stored;
 
@@ -110,7 +110,7 @@ static bool open_file(struct commit *commit, struct commit_operation *operation)
                                      : commit_open_file(commit, operation, stored);
 }
 
-static void release_operation(struct commit_operation *operation)
+void commit_close_bytes(struct commit_operation *operation)
 {
     staged_file_close(operation->publication.stored);
     operation->publication.stored = NULL;
@@ -124,20 +124,24 @@ static bool check_file(struct commit *commit, struct commit_operation *operation
     publication->server = commit->server;
     publication->name = operation->path;
     publication->is_file = true;
+    publication->is_apart = commit->branch[0] != '\0';
     publication->covers = commit->covers;
     memcpy(publication->published.sha256, operation->sha256, sizeof(operation->sha256));
-    is_right = open_file(commit, operation) &&
+    is_right = commit_open_bytes(commit, operation) &&
                (publication_check(&operation->publication, &commit->failure) ||
                 fail_line(commit, operation));
-    release_operation(operation);
+    commit_close_bytes(operation);
     return is_right;
 }
 
-static bool check_files(struct commit *commit)
+bool commit_check_files(struct commit *commit)
 {
-    for (size_t i = 0; i < commit->count; i++)
-        if (!commit->operations[i].removes && !check_file(commit, &commit->operations[i]))
+    for (size_t i = 0; i < commit->count; i++) {
+        struct commit_operation *operation = &commit->operations[i];
+
+        if (!operation->removes && operation->shared == NULL && !check_file(commit, operation))
             return false;
+    }
     return true;
 }
 
@@ -145,10 +149,10 @@ static bool publish_file(struct commit *commit, struct commit_operation *operati
 {
     bool is_published;
 
-    if (!open_file(commit, operation))
+    if (!commit_open_bytes(commit, operation))
         return false;
     is_published = publication_publish(&operation->publication, &commit->failure);
-    release_operation(operation);
+    commit_close_bytes(operation);
     if (is_published && operation->publication.published.remains.is_unsynced)
         commit->remains.is_unsynced = true;
     if (is_published && operation->staged != NULL) {
@@ -288,7 +292,9 @@ bool commit_run(struct commit *commit)
     struct publish_lock lock;
     bool is_done;
 
-    if (!check_now(commit, true) || !check_files(commit))
+    if (commit->branch[0] != '\0')
+        return commit_run_on_branch(commit);
+    if (!check_now(commit, true) || !commit_check_files(commit))
         return false;
     hash_unknown_files(commit);
     lock_repo(commit, name, &lock);

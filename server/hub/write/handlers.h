@@ -18,6 +18,12 @@ enum outcome hub_preupload_handle(struct request *request);
 void hub_commit_begin(struct request *request);
 enum outcome hub_commit_handle(struct request *request);
 
+/* refs.c: branches and tags, made, deleted and squashed. */
+void hub_tag_begin(struct request *request);
+void hub_branch_begin(struct request *request);
+void hub_squash_begin(struct request *request);
+enum outcome hub_refs_handle(struct request *request);
+
 /* lfs_batch.c: where to send which objects before the commit. */
 void lfs_batch_begin(struct request *request);
 enum outcome lfs_batch_handle(struct request *request);

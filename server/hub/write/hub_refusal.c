@@ -2,9 +2,11 @@
 #include "hub/write/hub_refusal.h"
 
 #include "access/access.h"
+#include "base/server.h"
 #include "http/exchange/authorize.h"
 #include "hub/hub_names.h"
 #include "hub/hub_problem.h"
+#include "store/versions/versions_store.h"
 #include "upload/shared/write_checks.h"
 
 /* A file whose name no file can have does not exist. */
@@ -68,12 +70,31 @@ bool hub_refuse_repo(struct request *request, struct zt_text repo)
     return true;
 }
 
+static bool may_be_branch(const struct request *request, const struct hub_target *target)
+{
+    return store_history(request->server->store) != NULL &&
+           hub_revision_of(target->revision) == HUB_REVISION_UNKNOWN &&
+           hub_revision_is_valid(target->revision);
+}
+
 bool hub_refuse_target(struct request *request, const struct hub_target *target)
 {
     if (hub_refuse_repo(request, target->repo))
         return true;
-    if (hub_revision_of(target->revision) == HUB_REVISION_NOW)
+    if (hub_revision_of(target->revision) == HUB_REVISION_NOW || may_be_branch(request, target))
         return false;
     hub_reply_no_revision(request);
     return true;
+}
+
+void hub_branch_of(const struct hub_target *target, char out_branch[HISTORY_REF_SIZE])
+{
+    const struct zt_text prefix = zt_text_from("refs/heads/");
+    struct zt_text name = target->revision;
+
+    if (hub_revision_of(name) == HUB_REVISION_NOW)
+        name.length = 0;
+    if (zt_text_starts_with(name, prefix))
+        name = (struct zt_text){name.bytes + prefix.length, name.length - prefix.length};
+    hub_text_copy(name, out_branch, HISTORY_REF_SIZE);
 }

@@ -4,6 +4,7 @@
 
 #include "http/exchange/problem.h"
 #include "hub/hub_request.h"
+#include "store/versions/history.h"
 #include "upload/shared/failure.h"
 
 /* Replies with the failure of a write. line: the line of the body, which the message names first;
@@ -21,7 +22,11 @@ bool hub_refuse_name(struct request *request, struct zt_text repo);
  * exist. */
 bool hub_refuse_repo(struct request *request, struct zt_text repo);
 
-/* Does the same, and also refuses a revision other than the only branch. */
+/* Does the same, and also refuses a revision that cannot be a branch. Whether a branch exists is
+ * found out on a worker. */
 bool hub_refuse_target(struct request *request, const struct hub_target *target);
+
+/* Writes the name of the branch; empty for main. */
+void hub_branch_of(const struct hub_target *target, char out_branch[HISTORY_REF_SIZE]);
 
 #endif

@@ -32,7 +32,7 @@ struct preupload {
     const struct json_t *files; /* within the body */
     char (*oids)[OID_SIZE];     /* of the existing files; empty: not known */
     uint64_t hashed_bytes;
-    bool is_known;
+    enum hub_found found;
     bool is_absent;
     struct zt_error error;
 };
@@ -139,7 +139,12 @@ static void work(struct request *request)
     struct preupload *self = request->context;
     struct hub_version *version;
 
-    self->is_known = repo_current_find(request->server, self->target.repo, &version, &self->error);
+    self->found = repo_current_look(request->server, self->target.repo, self->target.revision,
+                                    &version, &self->error);
+    if (self->found != HUB_FOUND) {
+        hub_version_release(version);
+        version = NULL;
+    }
     for (size_t i = 0; version != NULL && i < json_list_length(self->files); i++)
         look_at(request, version, i);
     self->is_absent = repo_current_is_absent(request->server, version);
@@ -232,8 +237,10 @@ enum outcome hub_preupload_handle(struct request *request)
         self->was_run = true;
         return read_body(request, self) ? request_work_long(request, work) : OUTCOME_READY;
     }
-    if (!self->is_known)
+    if (self->found == HUB_FAILED || self->found == HUB_BUSY)
         return hub_reply_error(request, &self->error);
+    if (self->found == HUB_NO_REVISION)
+        return hub_reply_no_revision(request);
     if (self->is_absent)
         return hub_reply_no_repo(request);
     return reply(request, self);

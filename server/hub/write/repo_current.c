@@ -16,10 +16,11 @@ static void wait_a_moment(void)
     nanosleep(&moment, NULL);
 }
 
-bool repo_current_find(struct server *server, struct zt_text name, struct hub_version **out_version,
-                       struct zt_error *error)
+enum hub_found repo_current_look(struct server *server, struct zt_text name,
+                                 struct zt_text revision, struct hub_version **out_version,
+                                 struct zt_error *error)
 {
-    struct hub_lookup lookup = {.name = name, .revision = zt_text_from("main")};
+    struct hub_lookup lookup = {.name = name, .revision = revision};
     unsigned waits = 0;
 
     store_here_begin();
@@ -34,7 +35,16 @@ bool repo_current_find(struct server *server, struct zt_text name, struct hub_ve
         zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET, "the repository is still being listed");
     else
         *error = lookup.error;
-    return lookup.found != HUB_FAILED && lookup.found != HUB_BUSY;
+    return lookup.found;
+}
+
+bool repo_current_find(struct server *server, struct zt_text name, struct hub_version **out_version,
+                       struct zt_error *error)
+{
+    const enum hub_found found =
+        repo_current_look(server, name, zt_text_from("main"), out_version, error);
+
+    return found != HUB_FAILED && found != HUB_BUSY;
 }
 
 bool repo_current_is_absent(const struct server *server, const struct hub_version *version)

@@ -1,4 +1,4 @@
-/* Finds the current version of a repository, for work that may block its worker. */
+/* Finds a version of a repository, mostly the current one, for work that may block its worker. */
 #ifndef HUB_WRITE_REPO_CURRENT_H
 #define HUB_WRITE_REPO_CURRENT_H
 
@@ -9,6 +9,12 @@
  * other requests that list it. Returns false with error set. */
 bool repo_current_find(struct server *server, struct zt_text name, struct hub_version **out_version,
                        struct zt_error *error);
+
+/* Does the same for any revision, with the results of hub_repos_find; error is set for FAILED and
+ * BUSY. */
+enum hub_found repo_current_look(struct server *server, struct zt_text name,
+                                 struct zt_text revision, struct hub_version **out_version,
+                                 struct zt_error *error);
 
 /* Returns true if files cannot be sent to a repository because it does not exist. Returns false if
  * another server may have created it in memory. */

@@ -19,7 +19,7 @@
 struct token_request {
     struct hub_target target;
     const char *base; /* base URL of addresses on this server */
-    bool is_known;
+    enum hub_found found;
     bool is_absent;
     struct zt_error error;
 };
@@ -66,7 +66,8 @@ static void look(struct request *request)
     struct token_request *self = request->context;
     struct hub_version *version;
 
-    self->is_known = repo_current_find(request->server, self->target.repo, &version, &self->error);
+    self->found = repo_current_look(request->server, self->target.repo, self->target.revision,
+                                    &version, &self->error);
     self->is_absent = repo_current_is_absent(request->server, version);
     hub_version_release(version);
 }
@@ -103,8 +104,10 @@ enum outcome xet_token_get(struct request *request)
 
     if (self == NULL)
         return begin(request);
-    if (!self->is_known)
+    if (self->found == HUB_FAILED || self->found == HUB_BUSY)
         return hub_reply_error(request, &self->error);
+    if (self->found == HUB_NO_REVISION)
+        return hub_reply_no_revision(request);
     if (self->is_absent)
         return hub_reply_no_repo(request);
     snprintf(permit.repo, sizeof(permit.repo), "%.*s", (int)self->target.repo.length,

@@ -19,6 +19,9 @@ struct publication {
      * extensions. */
     const char *name;
     bool is_file;
+    /* For publication_check: the file will not be in the folder, so the other files there do not
+     * matter. */
+    bool is_apart;
     /* For the model, or for the file (whose ETag is that in GET /files/{path}); the texts are
      * borrowed. */
     struct preconditions preconditions;

@@ -175,7 +175,7 @@ static bool check_index(const struct publication *publication, struct zt_source 
     assert(index != NULL);
     valid = check_parts(publication, index, out_extension, failure);
     zt_index_free(index);
-    return valid && check_joined(publication, source, failure);
+    return valid && (publication->is_apart || check_joined(publication, source, failure));
 }
 
 /* --- a model --- */
