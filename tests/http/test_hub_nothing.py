@@ -56,6 +56,7 @@ def test_they_are_told_of_to_who_may_read(tmp_path, start_server):
         ("DELETE", "/api/models/org/m/branch/b", "only the branch main"),
         ("POST", "/api/models/org/m/tag/main", "no tags"),
         ("DELETE", "/api/models/org/m/tag/v1", "no tags"),
+        ("POST", "/api/models/org/m/super-squash/main", "nothing to squash"),
         ("PUT", "/api/models/org/m/settings", "no settings"),
     ],
 )

@@ -60,8 +60,41 @@ def refs(repo):
     return {"branches": {one.ref: one.target_commit for one in found.branches}, "tags": [one.ref for one in found.tags]}
 
 
+def targets(repo):
+    """The commits of all branches, and of all tags."""
+    found = API.list_repo_refs(repo)
+    return [{one.name: one.target_commit for one in kind} for kind in (found.branches, found.tags)]
+
+
 def commits(repo, **options):
     return [{"id": one.commit_id, "title": one.title} for one in API.list_repo_commits(repo, **options)]
+
+
+def log(repo, **options):
+    return [
+        {"title": one.title, "message": one.message, "authors": one.authors, "formatted": one.formatted_title}
+        for one in API.list_repo_commits(repo, **options)
+    ]
+
+
+def create_tag(repo, tag, **options):
+    return API.create_tag(repo, tag=tag, **options)
+
+
+def delete_tag(repo, tag):
+    return API.delete_tag(repo, tag=tag)
+
+
+def create_branch(repo, branch, **options):
+    return API.create_branch(repo, branch=branch, **options)
+
+
+def delete_branch(repo, branch):
+    return API.delete_branch(repo, branch=branch)
+
+
+def squash(repo, **options):
+    return API.super_squash_history(repo, **options)
 
 
 def list_models(**options):

@@ -338,7 +338,7 @@ def cases():
 
 @pytest.mark.parametrize("page, is_whole", cases())
 def test_every_block_works(page, is_whole, here, shell, start_server):
-    places = Places(start_server(here / "models", "--writable"))
+    places = Places(start_server(here / "models", "--writable", "--keep-versions", "100"))
     for block in blocks_of(page):
         environment = environment_of(block)
         if environment in OTHERS and not is_whole:
