@@ -8,9 +8,11 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hex.h"
+#include "catalog/catalog.h"
 #include "derived/difference.h"
 #include "http/exchange/authorize.h"
 #include "verify/component_digests.h"
@@ -18,6 +20,7 @@
 #include "verify/verifier.h"
 #include "zt/decode.h"
 #include "zt/digest.h"
+#include "zt/shards.h"
 #include "zt/xor.h"
 
 #define CODING     "xor-zstd"
@@ -25,6 +28,8 @@
 #define HEX_LENGTH (2 * SHA256_BYTES)
 /* Maximum number of bases that are tried if the files of some are damaged. */
 #define TRIES_MAX 16
+/* Maximum number of components that one request hashes to find the base. */
+#define CANDIDATES_MAX 8
 
 struct difference_view {
     uint8_t sha256[SHA256_BYTES]; /* of the base */
@@ -110,6 +115,75 @@ static enum outcome step_verify(struct request *request)
 
 /* --- step: find and verify the base --- */
 
+/* Returns true if a generation has a component of the same name and length whose digest is not
+ * known yet. */
+static bool is_candidate(const struct component_view *view, const struct generation *generation,
+                         uint32_t *out_index)
+{
+    const struct zt_model *model = generation->model;
+    const struct zt_object *object =
+        model != NULL ? zt_model_find(model, zt_object_name(view->object)) : NULL;
+    const struct zt_component *component =
+        object != NULL ? zt_object_find(model, object, zt_component_name(view->component)) : NULL;
+    uint8_t known[SHA256_BYTES];
+
+    if (component == NULL || component == view->component || !zt_component_is_plain(component) ||
+        component->length != view->component->decoded_length || atomic_load(&generation->retired))
+        return false;
+    *out_index = zt_component_index(model, component);
+    return !stored_digest_stated(generation, *out_index, known) &&
+           !stored_digest_whole(generation, *out_index, known);
+}
+
+/* Hashes a component. Returns true if it is the base. */
+static bool try_candidate(struct request *request, struct generation *candidate, uint32_t index,
+                          struct held_component *out_found)
+{
+    const struct difference_view *difference =
+        ((const struct component_view *)request->context)->difference;
+    struct generation *generation = catalog_update(request->server->catalog, candidate->path);
+    uint8_t sha256[SHA256_BYTES];
+    struct zt_error error;
+    struct zt_files files;
+
+    if (generation == candidate && difference_hash(generation, index, sha256, &error) == ZT_OK) {
+        stored_digest_learn(request->server, generation, index, sha256);
+        files = generation_files(generation);
+        *out_found =
+            (struct held_component){generation, index, &generation->model->components[index], NULL};
+        out_found->source = zt_files_source(&files, out_found->component);
+        if (memcmp(sha256, difference->sha256, SHA256_BYTES) == 0)
+            return true;
+    }
+    generation_release(generation);
+    return false;
+}
+
+/* Most files state no digests, and the server hashes only what clients ask for. So the base may be
+ * unknown although it is here, probably in an earlier version of the model. */
+static bool find_unhashed(struct request *request, struct held_component *out_found)
+{
+    const struct name_filter filter = authorize_filter(request);
+    size_t count;
+    struct generation **all = catalog_hold_all(request->server->catalog, &count);
+    unsigned tried = 0;
+    bool is_found = false;
+
+    for (size_t i = 0; all != NULL && i < count; i++) {
+        uint32_t index;
+
+        if (!is_found && tried < CANDIDATES_MAX &&
+            name_filter_passes(filter, generation_name(all[i])) &&
+            is_candidate(request->context, all[i], &index)) {
+            tried++;
+            is_found = try_candidate(request, all[i], index, out_found);
+        }
+        generation_release(all[i]);
+    }
+    free(all);
+    return is_found;
+}
+
 static void find_on_worker(struct request *request)
 {
     struct difference_view *difference =
@@ -117,7 +191,8 @@ static void find_on_worker(struct request *request)
     struct held_component found;
 
     if (!held_component_find(request->server, difference->sha256, authorize_filter(request),
-                             &found))
+                             &found) &&
+        !find_unhashed(request, &found))
         return;
     /* A mirrored file that is not verified yet vouches for nothing. */
     if (generation_is_unverified(found.generation))

@@ -22,18 +22,16 @@
 #define IDLE_MOST_MS      15000
 #define SHA256_BYTES_TEXT 64
 
-/* Makes the place of the manifest: the file's path, without its extension, is the model's name. */
-static bool find_manifest(const struct client_place *place, struct client_place *out_manifest)
+/* Begins the path of the model: the file's path, without its extension, is the model's name.
+ * Returns false if the file is not below /files; then nothing has to be freed. */
+static bool begin_model(const struct client_place *place, struct href *href)
 {
     const struct zt_text path = web_address_path(&place->address);
     const char *files = memmem(path.bytes, path.length, FILES, strlen(FILES));
     const size_t before = files != NULL ? (size_t)(files - path.bytes) : 0;
     char decoded[WEB_TARGET_SIZE];
     char name[MODEL_NAME_MAX + 1];
-    struct zt_error error;
-    struct href href;
     size_t length;
-    bool is_found;
 
     if (files == NULL || path.length >= sizeof(decoded) ||
         !percent_decode(
@@ -45,9 +43,20 @@ static bool find_manifest(const struct client_place *place, struct client_place 
         return false;
     assert(before + strlen(FILES) <= path.length);
     snprintf(decoded, sizeof(decoded), "%.*s", (int)before, path.bytes);
-    href_init(&href);
-    href_plain(&href, decoded);
-    href_model(&href, zt_text_from(name));
+    href_init(href);
+    href_plain(href, decoded);
+    href_model(href, zt_text_from(name));
+    return true;
+}
+
+static bool find_manifest(const struct client_place *place, struct client_place *out_manifest)
+{
+    struct zt_error error;
+    struct href href;
+    bool is_found;
+
+    if (!begin_model(place, &href))
+        return false;
     href_plain(&href, QUERY);
     is_found = !href.failed && client_place_beside(place, href.text, out_manifest, &error) == ZT_OK;
     href_free(&href);
@@ -119,4 +128,22 @@ bool remote_digests_find(const struct json_t *manifest, const struct zt_object *
     return found != NULL && json_member_whole(found, "length", &length) == JSON_FOUND &&
            length == component->length && json_member_text(found, "sha256", &text) == JSON_FOUND &&
            text.length == SHA256_BYTES_TEXT && zt_hex_read_lower(text, out_sha256, 32);
+}
+
+char *remote_component_target(const struct client_place *place, const struct zt_object *object,
+                              const struct zt_component *component, const char *query)
+{
+    struct href href;
+    char *target;
+
+    if (!begin_model(place, &href))
+        return NULL;
+    href_plain(&href, "/objects/");
+    href_segment(&href, zt_object_name(object));
+    href_plain(&href, "/");
+    href_segment(&href, zt_component_name(component));
+    href_plain(&href, query);
+    target = href.failed ? NULL : strdup(href.text);
+    href_free(&href);
+    return target;
 }

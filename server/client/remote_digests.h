@@ -17,4 +17,9 @@ struct json_t *remote_digests_ask(struct client *client, const struct client_pla
 bool remote_digests_find(const struct json_t *manifest, const struct zt_object *object,
                          const struct zt_component *component, uint8_t out_sha256[32]);
 
+/* Makes the target of a request for a component of that model, with a query. Returns NULL if the
+ * file is not at such a place, or if out of memory. The caller frees it. */
+char *remote_component_target(const struct client_place *place, const struct zt_object *object,
+                              const struct zt_component *component, const char *query);
+
 #endif

@@ -16,23 +16,30 @@
 struct copied_range {
     uint64_t at;
     uint64_t length;
-    int descriptor;
+    int descriptor; /* -1: the bytes are in the part file already */
     uint64_t from;
 };
+
+static enum zt_status add(struct copied_bytes *copied, const struct copied_range *range,
+                          struct zt_error *error)
+{
+    if (zt_array_reserve(&copied->ranges, &copied->capacity, copied->count + 1,
+                         sizeof(*copied->ranges), SIZE_MAX) != ZT_OK)
+        return zt_fail_memory(error, "ranges to copy");
+    copied->ranges[copied->count++] = *range;
+    return ZT_OK;
+}
 
 enum zt_status copied_bytes_add(struct copied_bytes *copied, uint64_t at, uint64_t length,
                                 int descriptor, uint64_t from, struct zt_error *error)
 {
     assert(length > 0 && descriptor >= 0);
-    if (zt_array_reserve(&copied->ranges, &copied->capacity, copied->count + 1,
-                         sizeof(*copied->ranges), SIZE_MAX) != ZT_OK)
-        return zt_fail_memory(error, "ranges to copy");
-    copied->ranges[copied->count++] = (struct copied_range){at, length, descriptor, from};
-    return ZT_OK;
+    return add(copied, &(struct copied_range){at, length, descriptor, from}, error);
 }
 
 void copied_bytes_free(struct copied_bytes *copied)
 {
+    differences_free(&copied->differences);
     free(copied->ranges);
     *copied = (struct copied_bytes){.ranges = NULL};
 }
@@ -154,6 +161,8 @@ static bool copy_missing(struct copying *copying, const struct copied_range *ran
     const struct piece_map *map = copying->map;
     const uint64_t end = end_of(range);
 
+    if (range->descriptor < 0)
+        return true;
     for (uint64_t at = range->at; at < end;) {
         uint32_t piece = piece_map_at(map, at);
         const bool is_here = map->states[piece] != PIECE_MISSING;
@@ -184,12 +193,30 @@ static void mark(struct piece_map *map, const struct copied_range *range)
             piece_map_set(map, i, PIECE_COPIED);
 }
 
+/* Without memory they are fetched. */
+static void add_made(struct copied_bytes *copied)
+{
+    for (size_t i = 0; i < copied->differences.count; i++) {
+        const struct difference *difference = &copied->differences.list[i];
+        struct zt_error error;
+
+        if (difference->is_made)
+            (void)add(copied,
+                      &(struct copied_range){
+                          .at = difference->at, .length = difference->length, .descriptor = -1},
+                      &error);
+    }
+}
+
 void copied_bytes_make(struct copied_bytes *copied, const struct part_file *file,
                        struct piece_map *map, copied_bytes_watcher watch, void *context)
 {
     struct copying copying = {file, map, watch, context, 0};
     size_t kept = 0;
 
+    differences_make(&copied->differences, file, map, watch, context);
+    copying.bytes = copied->differences.made_bytes;
+    add_made(copied);
     sort(copied);
     for (size_t i = 0; i < copied->count; i++) {
         const struct copied_range range = copied->ranges[i];

@@ -133,8 +133,12 @@ static enum zt_status fetch(const struct download *download, struct client *clie
                             struct download_result *result, struct zt_error *error)
 {
     struct transfer transfer = {.download = download};
+    struct differences *differences = &transfer.copied.differences;
     enum zt_status status = ZT_OK;
 
+    differences->client = client;
+    differences->place = &web->place;
+    differences->jobs = download->options->connections;
     if (download->find_local != NULL && web->has_ranges)
         status = download->find_local(download->context, client, web, &transfer.copied, error);
     if (status == ZT_OK)
@@ -142,6 +146,8 @@ static enum zt_status fetch(const struct download *download, struct client *clie
     if (status == ZT_OK) {
         status = run_threads(&transfer, client, web, result, error);
         incoming_close(transfer.incoming);
+        result->made = differences->made_bytes;
+        result->differences = differences->received_bytes;
     }
     copied_bytes_free(&transfer.copied);
     return status;

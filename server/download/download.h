@@ -38,7 +38,9 @@ struct download {
 struct download_result {
     uint64_t size;
     uint64_t resumed;         /* bytes that an earlier pull had fetched */
-    uint64_t copied;          /* bytes from local files */
+    uint64_t copied;          /* bytes from local files, and those made of differences */
+    uint64_t made;            /* of these: made of local tensors and differences */
+    uint64_t differences;     /* bytes of these differences from the server */
     uint64_t received;        /* bytes from the server */
     bool is_again;            /* bytes of local files were wrong, and the whole was fetched */
     bool was_there;           /* PATH already has these bytes: no file data was transferred */

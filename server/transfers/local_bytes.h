@@ -7,8 +7,8 @@
 #include "download/download.h"
 #include "transfers/local_tensors.h"
 
-/* Adds what local files have of a version. Finds nothing if the server states no digests.
- * ZT_NO_MEMORY. */
+/* Adds what local files have of a version, and tensors of which they have another version. Finds
+ * nothing if the server states no digests. ZT_NO_MEMORY. */
 enum zt_status local_bytes_find(struct local_tensors *local, struct client *client,
                                 struct web_file *web, struct copied_bytes *copied,
                                 struct zt_error *error);

@@ -36,6 +36,7 @@ static const enum zt_digest_algorithm algorithms[DIGEST_KINDS] = {ZT_DIGEST_SHA2
 static const size_t lengths[DIGEST_KINDS] = {SHA256_LENGTH, XXH3_LENGTH};
 
 struct local_tensor {
+    struct tensor_subject subject;
     struct zt_source *source;
     uint64_t at;
     uint64_t length;
@@ -50,6 +51,7 @@ struct local_tensors {
     struct local_tensor *tensors;
     size_t count;
     size_t capacity;
+    atomic_uint refusals;
     void (*watch)(void *context, uint64_t total, uint64_t done);
     void *context;
 };
@@ -92,28 +94,44 @@ static void take_stated(const struct zt_model *model, const struct zt_component 
 }
 
 /* with_parts: false in a folder, where parts are opened as separate models. */
+static enum zt_status add_component(struct local_tensors *local, struct opened_file *file,
+                                    const struct tensor_subject *subject, const char *path,
+                                    bool with_parts, struct zt_error *error)
+{
+    const struct zt_model *model = file->model;
+    const struct zt_component *component = subject->component;
+    const uint32_t shard = component->shard;
+    struct local_tensor tensor = {.subject = *subject,
+                                  .source = file->source,
+                                  .at = component->offset,
+                                  .length = component->length,
+                                  .dtype = component->dtype};
+    struct zt_error ignored;
+
+    if (shard > 0 && ((model->shards[shard - 1].kind == ZT_SHARD_PART && !with_parts) ||
+                      opened_file_shard(file, path, shard - 1, &ignored) != ZT_OK))
+        return ZT_OK;
+    if (shard > 0)
+        tensor.source = file->shards[shard - 1];
+    take_stated(model, component, &tensor);
+    return add(local, &tensor, error);
+}
+
 static enum zt_status add_components(struct local_tensors *local, struct opened_file *file,
                                      const char *path, bool with_parts, struct zt_error *error)
 {
     const struct zt_model *model = file->model;
     enum zt_status status = ZT_OK;
 
-    for (uint32_t i = 0; i < model->component_count && status == ZT_OK; i++) {
-        const struct zt_component *component = &model->components[i];
-        const uint32_t shard = component->shard;
-        struct local_tensor tensor = {.source = file->source,
-                                      .at = component->offset,
-                                      .length = component->length,
-                                      .dtype = component->dtype};
-        struct zt_error ignored;
+    for (uint32_t i = 0; i < model->object_count; i++) {
+        const struct zt_object *object = &model->objects[i];
 
-        if (shard > 0 && ((model->shards[shard - 1].kind == ZT_SHARD_PART && !with_parts) ||
-                          opened_file_shard(file, path, shard - 1, &ignored) != ZT_OK))
-            continue;
-        if (shard > 0)
-            tensor.source = file->shards[shard - 1];
-        take_stated(model, component, &tensor);
-        status = add(local, &tensor, error);
+        for (uint32_t j = 0; j < object->component_count && status == ZT_OK; j++) {
+            const struct tensor_subject subject = {model, object,
+                                                   &zt_object_components(model, object)[j]};
+
+            status = add_component(local, file, &subject, path, with_parts, error);
+        }
     }
     return status;
 }
@@ -405,7 +423,7 @@ static const struct local_tensor *find(const struct hashing *hashing,
     return NULL;
 }
 
-static enum zt_status add_found(const struct hashing *hashing, const struct wanted_bytes *wanted,
+static enum zt_status add_found(const struct hashing *hashing, struct wanted_bytes *wanted,
                                 size_t count, struct copied_bytes *copied, struct zt_error *error)
 {
     enum zt_status status = ZT_OK;
@@ -414,18 +432,32 @@ static enum zt_status add_found(const struct hashing *hashing, const struct want
         const struct local_tensor *tensor = find(hashing, &wanted[i]);
 
         assert(tensor == NULL || tensor->length == wanted[i].length);
-        if (tensor != NULL)
-            status = copied_bytes_add(copied, wanted[i].at, wanted[i].length,
-                                      zt_source_descriptor(tensor->source), tensor->at, error);
+        if (tensor == NULL)
+            continue;
+        wanted[i].is_found = true;
+        status = copied_bytes_add(copied, wanted[i].at, wanted[i].length,
+                                  zt_source_descriptor(tensor->source), tensor->at, error);
     }
     return status;
 }
 
-enum zt_status local_tensors_find(struct local_tensors *local, const struct wanted_bytes *wanted,
+/* Lists and hashes the tensors whose digests of a kind are needed. */
+static void hash_listed(struct local_tensors *local, const struct wanted_bytes *wanted,
+                        size_t count, struct hashing *hashing)
+{
+    const unsigned processors = processors_count();
+    struct parallel_work work = {.run = hash, .context = hashing};
+
+    list(local, wanted, count, hashing);
+    work.count = hashing->count;
+    parallel_for_threads(
+        "hash", processors < PARALLEL_THREADS_MAX ? processors : PARALLEL_THREADS_MAX, &work);
+}
+
+enum zt_status local_tensors_find(struct local_tensors *local, struct wanted_bytes *wanted,
                                   size_t count, struct copied_bytes *copied, struct zt_error *error)
 {
     struct local_tensor **tensors = calloc(local->count + 1, sizeof(struct local_tensor *));
-    const unsigned processors = processors_count();
     enum zt_status status = ZT_OK;
 
     if (tensors == NULL)
@@ -433,15 +465,95 @@ enum zt_status local_tensors_find(struct local_tensors *local, const struct want
     for (unsigned kind = 0; kind < DIGEST_KINDS && status == ZT_OK; kind++) {
         struct hashing hashing = {
             .local = local, .lock = PTHREAD_MUTEX_INITIALIZER, .kind = kind, .tensors = tensors};
-        struct parallel_work work = {.run = hash, .context = &hashing};
 
-        list(local, wanted, count, &hashing);
-        work.count = hashing.count;
-        parallel_for_threads(
-            "hash", processors < PARALLEL_THREADS_MAX ? processors : PARALLEL_THREADS_MAX, &work);
+        hash_listed(local, wanted, count, &hashing);
         sort(&hashing);
         status = add_found(&hashing, wanted, count, copied, error);
     }
     free(tensors);
     return status;
+}
+
+/* --- other versions of a tensor --- */
+
+static bool is_same_tensor(const struct tensor_subject *one, const struct tensor_subject *other)
+{
+    const unsigned rank = one->object->rank;
+
+    return zt_text_equal(zt_object_name(one->object), zt_object_name(other->object)) &&
+           zt_text_equal(zt_component_name(one->component), zt_component_name(other->component)) &&
+           rank == other->object->rank &&
+           (rank == 0 ||
+            memcmp(zt_object_shape(one->model, one->object),
+                   zt_object_shape(other->model, other->object), rank * sizeof(uint64_t)) == 0);
+}
+
+/* A difference is of decoded bytes, which here are the stored ones. */
+static bool is_plain_tensor(const struct tensor_subject *subject)
+{
+    return subject->component != NULL && zt_component_is_plain(subject->component);
+}
+
+static struct local_tensor *find_version(const struct local_tensors *local,
+                                         const struct wanted_bytes *wanted)
+{
+    const struct local_tensor *end = local->tensors + local->count;
+    struct local_tensor *first = find_first(local, wanted->length, wanted->dtype);
+
+    if (wanted->is_found || !is_plain_tensor(&wanted->subject) ||
+        (!wanted->has_sha256 && !wanted->has_xxh3))
+        return NULL;
+    for (struct local_tensor *next = first;
+         next != NULL && next < end && compare_kinds(next, first) == 0; next++)
+        if (is_plain_tensor(&next->subject) && is_same_tensor(&next->subject, &wanted->subject))
+            return next;
+    return NULL;
+}
+
+static void take_version(const struct local_tensor *version, struct similar_tensor *out_similar)
+{
+    const struct local_digest *digest = &version->digests[KIND_SHA256];
+
+    if (digest->state != DIGEST_KNOWN)
+        return;
+    out_similar->source = version->source;
+    out_similar->at = version->at;
+    memcpy(out_similar->sha256, digest->bytes, sizeof(out_similar->sha256));
+}
+
+enum zt_status local_tensors_find_similar(struct local_tensors *local,
+                                          const struct wanted_bytes *wanted, size_t count,
+                                          struct similar_tensor **out_similar,
+                                          struct zt_error *error)
+{
+    struct local_tensor **versions = calloc(count + 1, sizeof(struct local_tensor *));
+    struct local_tensor **tensors = calloc(local->count + 1, sizeof(struct local_tensor *));
+    struct similar_tensor *similar = calloc(count + 1, sizeof(*similar));
+    struct hashing hashing = {
+        .local = local, .lock = PTHREAD_MUTEX_INITIALIZER, .kind = KIND_SHA256, .tensors = tensors};
+    const bool has_memory = versions != NULL && tensors != NULL && similar != NULL;
+
+    for (size_t i = 0; has_memory && i < count; i++) {
+        versions[i] = find_version(local, &wanted[i]);
+        if (versions[i] != NULL && versions[i]->digests[KIND_SHA256].state == DIGEST_UNKNOWN)
+            versions[i]->digests[KIND_SHA256].state = DIGEST_NEEDED;
+    }
+    if (has_memory)
+        hash_listed(local, NULL, 0, &hashing);
+    for (size_t i = 0; has_memory && i < count; i++)
+        if (versions[i] != NULL)
+            take_version(versions[i], &similar[i]);
+    free(versions);
+    free(tensors);
+    if (!has_memory) {
+        free(similar);
+        return zt_fail_memory(error, "local tensors");
+    }
+    *out_similar = similar;
+    return ZT_OK;
+}
+
+atomic_uint *local_tensors_refusals(struct local_tensors *local)
+{
+    return &local->refusals;
 }

@@ -151,8 +151,11 @@ static void print_result(const struct pull *pull, const struct download_result *
     if (result->resumed > 0)
         printf(", %" PRIu64 " of them received earlier", result->resumed);
     if (pull->local != NULL)
-        printf(", %" PRIu64 " copied from local files, %" PRIu64 " fetched", result->copied,
-               result->received);
+        printf(", %" PRIu64 " copied from local files, %" PRIu64 " fetched",
+               result->copied - result->made, result->received);
+    if (result->made > 0)
+        printf(", %" PRIu64 " made of local tensors and %" PRIu64 " bytes of differences",
+               result->made, result->differences);
     if (checked->is_model)
         print_checked(checked);
     if (checked->unsupported > 0)

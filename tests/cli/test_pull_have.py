@@ -1,5 +1,6 @@
 """pull --have copies tensors from local files and fetches the rest. The file is right even if the local files are not."""
 
+import random
 import re
 
 import joined
@@ -166,3 +167,89 @@ def test_without_a_digest_nothing_is_copied(between, serve, here, pull):
     between.meddle(meddling.reply(404, b"{}"), when=lambda request: "/v1/models/" in request.path)
     result = pull(between.endpoint + "/files/m.safetensors", "--have", "old")
     assert result.status == 0 and counts(result) == (0, len(data))
+
+
+# --- differences ---
+
+TENSORS = 4
+TENSOR_BYTES = 4 << 20
+
+
+def with_changed_elements(data, share=0.01):
+    """One percent of the elements of two bytes, with other low bits."""
+    made = bytearray(data)
+    for at in range(0, len(data), 2 * int(1 / share)):
+        made[at] ^= 1 + at % 7
+    return bytes(made)
+
+
+def two_versions():
+    old = {f"w{i}": random.Random(i).randbytes(TENSOR_BYTES + 2 * i) for i in range(TENSORS)}
+    return old, {name: with_changed_elements(data) for name, data in old.items()}
+
+
+def made_of_differences(result):
+    found = re.search(r", (\d+) made of local tensors and (\d+) bytes of differences", result.output)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_changed_tensors_come_as_their_differences(between, serve, here, pull, make):
+    extension = "." + make.removesuffix("2")
+    old, new = two_versions()
+    data = MAKERS[make](new)
+    serve("a" + extension, MAKERS[make](old))
+    serve("b" + extension, data)
+    (here / "a").write_bytes(MAKERS[make](old))
+    counted = between.counting()
+    result = pull(f"{between.endpoint}/files/b{extension}", "--have", "a")
+    assert (result.status, result.errors) == (0, "")
+    assert (here / f"b{extension}").read_bytes() == data
+    made, differences = made_of_differences(result)
+    assert made == sum(map(len, new.values())) and differences < made / 50
+    # Readers of the header fetch blocks of 256 KiB.
+    assert sum(one.sent_bytes for one in counted.seen) < len(data) / 50 + 3 * (256 << 10)
+
+
+def test_without_the_base_the_server_is_asked_a_few_times(between, serve, here, pull):
+    old = {f"w{i}": pattern(100_000, seed=i) for i in range(30)}
+    data = as_zt1({name: with_changed_elements(tensor) for name, tensor in old.items()})
+    serve("b.zt", data)
+    (here / "a").write_bytes(as_zt1(old))
+    counted = between.counting()
+    result = pull(f"{between.endpoint}/files/b.zt", "--have", "a", "--jobs", "1")
+    assert (result.status, result.errors) == (0, "") and (here / "b.zt").read_bytes() == data
+    assert sum("coding=" in one.request.target for one in counted.seen) == 3 and made_of_differences(result) == (0, 0)
+
+
+def test_a_tensor_of_another_shape_is_fetched(server, serve, here, pull):
+    old, new = two_versions()
+    serve("a.zt", as_zt1(old))
+    serve("b.zt", zt1({name: dense(data, digest="sha256", shape=[1, len(data)]) for name, data in new.items()}))
+    (here / "a").write_bytes(as_zt1(old))
+    result = pull(server.url + "/b", "--have", "a", "-o", "b.zt")
+    assert result.status == 0 and made_of_differences(result) == (0, 0)
+
+
+def hostile(change):
+    """Changes what the server sends of a difference."""
+
+    def reply(request, handler):
+        answer = handler.forward(request)
+        answer.body = change(answer.body)
+        return answer
+
+    return reply
+
+
+@pytest.mark.parametrize("change", [lambda body: bytes(len(body)), lambda body: body[:-1] + bytes([body[-1] ^ 1])], ids=["zeros", "flipped"])
+def test_a_wrong_difference_does_not_make_a_wrong_file(between, serve, here, pull, change):
+    old, new = two_versions()
+    data = as_zt1(new)
+    serve("a.zt", as_zt1(old))
+    serve("b.zt", data)
+    (here / "a").write_bytes(as_zt1(old))
+    between.meddle(hostile(change), when=lambda request: "coding=" in request.target and request.range[1] > 0)
+    result = pull(f"{between.endpoint}/files/b.zt", "--have", "a")
+    assert (result.status, result.errors) == (0, "") and (here / "b.zt").read_bytes() == data
+    assert made_of_differences(result) == (0, 0)

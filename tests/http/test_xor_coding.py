@@ -114,7 +114,7 @@ def test_equal_blocks_cost_nothing(server):
 
 
 def test_a_computed_digest_identifies_a_base(tmp_path, start_server):
-    (tmp_path / "a.safetensors").write_bytes(safetensors({"w": BASE}))
+    (tmp_path / "a.safetensors").write_bytes(safetensors({"another name": BASE}))
     (tmp_path / "b.safetensors").write_bytes(safetensors({"w": NEW}))
     server = start_server(tmp_path)
     asked = difference("w", BASE, "b")
@@ -123,6 +123,15 @@ def test_a_computed_digest_identifies_a_base(tmp_path, start_server):
     answer = eventually(lambda: (found := get(server, asked)).status == 200 and found)
     assert apply(answer.body, BASE) == NEW
     assert answer["Repr-Digest"] == sha256_field(NEW)
+
+
+def test_a_tensor_of_the_same_name_is_hashed_to_find_the_base(tmp_path, start_server):
+    (tmp_path / "a.safetensors").write_bytes(safetensors({"w": BASE}))
+    (tmp_path / "b.safetensors").write_bytes(safetensors({"w": NEW}))
+    (tmp_path / "c.safetensors").write_bytes(safetensors({"w": OTHER}))
+    server = start_server(tmp_path)
+    assert apply(get(server, difference("w", BASE, "b")).body, BASE) == NEW
+    assert apply(get(server, difference("w", NEW, "c")).body, NEW) == OTHER
 
 
 def test_a_compressed_component_is_a_base_by_its_decoded_bytes(tmp_path, start_server):
