@@ -8,6 +8,7 @@ import { el, name, wholeName } from "./dom.js";
 import { bytes, compact, count, date, shape } from "./format.js";
 import { modulesOf } from "./modules.js";
 import { repositoryOf } from "./repository.js";
+import { revisions } from "./revisions.js";
 import { Table, searchField } from "./table.js";
 import { tree } from "./tree.js";
 import { treemap } from "./treemap.js";
@@ -195,6 +196,21 @@ export async function show(root, { model, api, signal, onReturn }) {
 
   root.append(figures(manifest, rows), ways, sections);
   await addRepository(model, { files, sections, ways, api, signal });
+  await addRevisions(model, { sections, ways, api, signal });
+}
+
+// Only servers that keep revisions list them.
+async function addRevisions(model, { sections, ways, api, signal }) {
+  try {
+    const section = await revisions(model, api, signal);
+    if (section === null)
+      return;
+    sections.append(section);
+    ways.replaceChildren(contents(sections));
+  } catch (error) {
+    if (error.status === 401)
+      throw error;
+  }
 }
 
 // What is in the model's folder comes later, and may not come: the page is whole without it.

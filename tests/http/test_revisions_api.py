@@ -154,7 +154,10 @@ def test_at_sign_belongs_to_the_name_where_nothing_is_kept(start_server, tmp_pat
         assert (answer.status, answer.body) == (200, content(seed))
         assert answer["ZT-Commit"] is None
     assert_problem(get(server, "/v1/models/tiny@v1"), 404, "model-not-found")
-    for answer in (get(server, "/v1/models/me%40home/revisions"), get(server, "/files/me@home.zt?revision=v1")):
+    answer = get(server, "/v1/models/me%40home/revisions")
+    assert (answer.status, answer.json()) == (200, {"revisions": [], "next": None})
+    for path in ("/v1/models/me%40home/revisions?wait=1&after=", "/files/me@home.zt?revision=v1"):
+        answer = get(server, path)
         assert_problem(answer, 404, "revision-not-found")
         assert "versions.keep is not set" in answer.json()["detail"]
 

@@ -283,12 +283,14 @@ static enum outcome reply(struct request *request, const struct page *page)
     return OUTCOME_READY;
 }
 
-/* Returns true if the model exists, but has no commit yet. */
-static bool is_only_unrecorded(const struct request *request, const struct page *page)
+/* Returns true if the model exists, but has no commits, or none are kept. Then there is nothing to
+ * wait for. */
+static bool has_no_commits(const struct request *request, const struct page *page)
 {
     struct generation *generation;
 
-    if (page->history == NULL || !zt_text_is(page->revision, HISTORY_MAIN))
+    if ((page->history == NULL && page->after.bytes != NULL) ||
+        !zt_text_is(page->revision, HISTORY_MAIN))
         return false;
     generation = catalog_peek(request->server->catalog, page->model);
     generation_release(generation);
@@ -310,7 +312,7 @@ enum outcome revisions_get(struct request *request)
     }
     if (must_wait(page))
         return wait_for_change(request, page);
-    if (page->status == ZT_NOT_FOUND && is_only_unrecorded(request, page))
+    if (page->status == ZT_NOT_FOUND && has_no_commits(request, page))
         page->status = ZT_OK;
     return page->status == ZT_OK ? reply(request, page)
                                  : revision_reply_failure(request, &page->error);
