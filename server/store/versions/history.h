@@ -227,6 +227,12 @@ enum zt_status history_purge(struct history *history, const struct history_repo 
 enum zt_status history_keep_file(struct history *history, int folder, const char *name,
                                  const struct file_identity *identity, const uint8_t sha256[32],
                                  struct zt_error *error);
+/* Keeps a file that is about to be removed by moving it, for systems where history_keep_file returns
+ * ZT_UNSUPPORTED. Afterwards the folder no longer has it, unless a file of this SHA-256 was kept
+ * already. Otherwise it is the same. */
+enum zt_status history_keep_removed(struct history *history, int folder, const char *name,
+                                    const struct file_identity *identity, const uint8_t sha256[32],
+                                    struct zt_error *error);
 /* Keeps an unpublished, synced file, and closes it on success (commits to branches). */
 enum zt_status history_keep_staged(struct history *history, struct staged_file *file,
                                    const uint8_t sha256[32], struct zt_error *error);

@@ -186,8 +186,7 @@ static int open_again(int place)
 }
 
 /* Makes a second file with the same blocks, where the file system can. */
-static bool clone_file(const struct history *history, int place, const struct stat *info,
-                       const char *name)
+static bool clone_file(int place, const struct stat *info, int folder, const char *name)
 {
     const struct timespec times[2] = {info->st_atim, info->st_mtim};
     const int from = open_again(place);
@@ -196,10 +195,10 @@ static bool clone_file(const struct history *history, int place, const struct st
 
     if (from < 0)
         return false;
-    to = openat(history->objects, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, OBJECT_MODE);
+    to = openat(folder, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, OBJECT_MODE);
     if (to >= 0) {
         is_made = ioctl(to, FICLONE, from) == 0 && futimens(to, times) == 0 &&
-                  history_sync(to, fsync) && link_open(to, history->objects, name);
+                  history_sync(to, fsync) && link_open(to, folder, name);
         history_close_folder(to);
     }
     history_close_folder(from);
@@ -220,7 +219,7 @@ static enum zt_status link_place(struct history *history, int place, const struc
     refusal = errno;
     if (!is_refusal(refusal))
         return fail_keep(error);
-    if (clone_file(history, place, info, name)) {
+    if (clone_file(place, info, history->objects, name)) {
         count_kept(history, (uint64_t)info->st_size);
         return ZT_OK;
     }
@@ -233,14 +232,26 @@ static enum zt_status link_place(struct history *history, int place, const struc
         strerrordesc_np(refusal));
 }
 
+static enum zt_status fail_stale(struct zt_error *error)
+{
+    return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
+                   "the file has changed since its SHA-256 was computed");
+}
+
+static bool has_identity(const struct stat *info, const struct file_identity *identity)
+{
+    const struct file_identity found = store_identity_from(info);
+
+    return S_ISREG(info->st_mode) && store_identity_equal(&found, identity);
+}
+
 enum zt_status history_keep_file(struct history *history, int folder, const char *name,
                                  const struct file_identity *identity, const uint8_t sha256[32],
                                  struct zt_error *error)
 {
     char object[HISTORY_OBJECT_SIZE];
-    struct file_identity found;
     struct stat info;
-    enum zt_status status = ZT_OK;
+    enum zt_status status;
     int place;
 
     if (!history_is_writing(history))
@@ -253,19 +264,60 @@ enum zt_status history_keep_file(struct history *history, int folder, const char
     place = openat(folder, name, O_PATH | O_CLOEXEC);
     if (place < 0 && errno != ENOENT)
         return fail_keep(error);
-    if (place >= 0 && fstat(place, &info) == 0) {
-        found = store_identity_from(&info);
-        if (S_ISREG(info.st_mode) && store_identity_equal(&found, identity))
-            status = link_place(history, place, &info, object, error);
-        else
-            status = ZT_STALE;
-        close(place);
-    } else
-        status = ZT_STALE;
-    if (status == ZT_STALE)
-        return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET,
-                       "the file has changed since its SHA-256 was computed");
+    if (place < 0)
+        return fail_stale(error);
+    if (fstat(place, &info) == 0 && has_identity(&info, identity))
+        status = link_place(history, place, &info, object, error);
+    else
+        status = fail_stale(error);
+    close(place);
     return status == ZT_OK ? sync_object(history, object, error) : status;
+}
+
+/* Moves a file if it has the identity. Another program may replace the file at the same moment: its
+ * file is then moved back. Returns false with errno. */
+static bool move_file(const struct history *history, int folder, const char *name,
+                      const struct file_identity *identity, const char *object)
+{
+    struct stat info;
+
+    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return false;
+    if (!has_identity(&info, identity)) {
+        errno = ENOENT;
+        return false;
+    }
+    if (renameat(folder, name, history->objects, object) != 0)
+        return false;
+    if (fstatat(history->objects, object, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        info.st_ino == identity->inode)
+        return true;
+    (void)renameat2(history->objects, object, folder, name, RENAME_NOREPLACE);
+    errno = ENOENT;
+    return false;
+}
+
+enum zt_status history_keep_removed(struct history *history, int folder, const char *name,
+                                    const struct file_identity *identity, const uint8_t sha256[32],
+                                    struct zt_error *error)
+{
+    char object[HISTORY_OBJECT_SIZE];
+    enum zt_status status;
+
+    if (!history_is_writing(history))
+        return history_refuse(error);
+    if (!history_protect(history, sha256))
+        return zt_fail_memory(error, "a kept file");
+    history_object_name(sha256, object);
+    if (!is_kept(history, object, identity->size_bytes)) {
+        if (!move_file(history, folder, name, identity, object))
+            return errno == ENOENT ? fail_stale(error) : fail_keep(error);
+        count_kept(history, identity->size_bytes);
+    }
+    status = sync_object(history, object, error);
+    if (status == ZT_OK && !history_sync(folder, fsync))
+        return fail_keep(error);
+    return status;
 }
 
 /* Returns false with errno. */
@@ -356,10 +408,25 @@ enum zt_status history_open_kept(struct history *history, const uint8_t sha256[3
 
 /* --- going back --- */
 
-/* Gives a kept file a hidden name in the root. Returns false with errno. */
+static bool clone_object(const struct history *history, const char *object, const char *name)
+{
+    const int place = openat(history->objects, object, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    struct stat info;
+    bool is_made;
+
+    if (place < 0)
+        return false;
+    is_made = fstat(place, &info) == 0 && clone_file(place, &info, history->root, name);
+    history_close_folder(place);
+    return is_made;
+}
+
+/* Gives a kept file, or a clone of it, a hidden name in the root. Returns false with errno. */
 static bool hide(const struct history *history, const char *object,
                  char out_name[STAGING_HIDDEN_NAME_SIZE])
 {
+    int refusal;
+
     for (int i = 0; i < NAME_TRIES_MAX; i++) {
         store_hidden_name(STAGING_PUBLISH_PREFIX, out_name);
         if (linkat(history->objects, object, history->root, out_name, 0) == 0)
@@ -367,6 +434,10 @@ static bool hide(const struct history *history, const char *object,
         if (errno != EEXIST)
             break;
     }
+    refusal = errno;
+    if (is_refusal(refusal) && clone_object(history, object, out_name))
+        return true;
+    errno = refusal;
     return false;
 }
 
