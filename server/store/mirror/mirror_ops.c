@@ -238,7 +238,7 @@ static bool mirror_identity_of(struct store *store, struct zt_source *source,
     if (!place->is_pinned)
         mirror_recheck(mirror, place->file.repository);
     version = mirror_hold_known(mirror, place->file.repository,
-                                place->is_pinned ? place->file.commit : "");
+                                place->is_pinned ? place->file.commit : "", NULL);
     if (version != NULL)
         entry = mirror_version_find(version, zt_text_from(place->file.path));
     if (entry != NULL)

@@ -106,10 +106,10 @@ unsigned mirror_split_known(struct mirror *mirror, struct zt_text path,
 /* Returns true if the path belongs to a repository that is known to be mirrored. Never waits. */
 bool mirror_is_known(struct mirror *mirror, struct zt_text path);
 
-/* Returns a reference to a known commit of a repository (empty: the current one), or NULL. Never
- * waits. */
+/* Returns a reference to a known commit of a repository (empty: the current one), or NULL.
+ * out_upstream: set to the number of its upstream; may be NULL. Never waits. */
 struct mirror_version *mirror_hold_known(struct mirror *mirror, const char *repository,
-                                         const char *commit);
+                                         const char *commit, unsigned *out_upstream);
 
 /* A revision of a mirrored repository. */
 struct mirror_found {

@@ -37,7 +37,7 @@ bool mirror_is_known(struct mirror *mirror, struct zt_text path)
 }
 
 struct mirror_version *mirror_hold_known(struct mirror *mirror, const char *repository,
-                                         const char *commit)
+                                         const char *commit, unsigned *out_upstream)
 {
     struct mirror_version *version = NULL;
     const struct mirror_repository *known;
@@ -49,6 +49,8 @@ struct mirror_version *mirror_hold_known(struct mirror *mirror, const char *repo
                                     : mirror_repository_version(known, zt_text_from(commit));
     if (version != NULL)
         mirror_version_hold(version);
+    if (version != NULL && out_upstream != NULL)
+        *out_upstream = known->upstream;
     pthread_mutex_unlock(&mirror->index.lock);
     return version;
 }
@@ -138,9 +140,9 @@ enum zt_status mirror_find(struct mirror *mirror, const char *path, bool is_file
 bool mirror_find_known(struct mirror *mirror, const char *path, struct mirror_target *out_target)
 {
     memset(out_target, 0, sizeof(*out_target));
-    out_target->upstream = mirror_split_known(mirror, zt_text_from(path), &out_target->name);
-    if (out_target->upstream != UINT_MAX && set_target(out_target, path))
-        out_target->version =
-            mirror_hold_known(mirror, out_target->name.repository, out_target->name.commit);
+    if (mirror_split_known(mirror, zt_text_from(path), &out_target->name) != UINT_MAX &&
+        set_target(out_target, path))
+        out_target->version = mirror_hold_known(mirror, out_target->name.repository,
+                                                out_target->name.commit, &out_target->upstream);
     return out_target->version != NULL;
 }
