@@ -163,7 +163,7 @@ def test_a_local_file_that_is_missing_ends_the_pull(server, serve, here, pull):
 def test_without_a_digest_nothing_is_copied(between, serve, here, pull):
     data = joined.safetensors(layers())
     serve("m.safetensors", data)
-    (here / "old").write_bytes(data + b" ")
+    (here / "old").write_bytes(as_zt1(layers()))
     between.meddle(meddling.reply(404, b"{}"), when=lambda request: "/v1/models/" in request.path)
     result = pull(between.endpoint + "/files/m.safetensors", "--have", "old")
     assert result.status == 0 and counts(result) == (0, len(data))

@@ -176,16 +176,20 @@ TEST(list_is_read_from_all_pages_or_not_at_all)
     stop(&hub);
 }
 
-static void list_without_digests(const struct upstream_kind *kind, const char *body)
+#define DIGEST_OF(commit)                                                  \
+    "HTTP/1.1 200 K\r\nContent-Length: 3\r\nX-Repo-Commit: " commit "\r\n" \
+    "Repr-Digest: sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:\r\n\r\n"
+
+/* second: the answer for the second file, which has no digest of use. */
+static void list_without_digests(const struct upstream_kind *kind, const char *body,
+                                 const char *second)
 {
     struct hub hub = {.kind = kind};
     struct upstream_listing *listing = NULL;
 
     set_answer(&hub, 0, "200 K", "", body);
-    hub.steps[1].answer = "HTTP/1.1 200 K\r\nContent-Length: 3\r\nX-Repo-Commit: " COMMIT "\r\n"
-                          "Repr-Digest: sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:"
-                          "\r\n\r\n";
-    hub.steps[2].answer = "HTTP/1.1 404 N\r\nContent-Length: 3\r\n\r\n";
+    hub.steps[1].answer = DIGEST_OF(COMMIT);
+    hub.steps[2].answer = second;
     start(&hub, 3, no_store, 1);
     assert_ok(upstream_list(hub.upstream, "org/model", COMMIT, &listing, NULL));
     assert_non_null(strstr(hub.hub.requests[1], "HEAD /org/model/resolve/" COMMIT "/a "));
@@ -199,13 +203,16 @@ static void list_without_digests(const struct upstream_kind *kind, const char *b
 
 TEST(digests_that_a_list_lacks_are_asked_for)
 {
-    list_without_digests(&upstream_ztserve, "[{\"type\":\"file\",\"path\":\"a\",\"size\":3},"
-                                            "{\"type\":\"file\",\"path\":\"b\",\"size\":3}]");
+    list_without_digests(&upstream_ztserve,
+                         "[{\"type\":\"file\",\"path\":\"a\",\"size\":3},"
+                         "{\"type\":\"file\",\"path\":\"b\",\"size\":3}]",
+                         "HTTP/1.1 404 N\r\nContent-Length: 3\r\n\r\n");
     /* A ztserve that is not known to be one. */
     list_without_digests(
         &upstream_hub,
         "[{\"type\":\"file\",\"path\":\"a\",\"size\":3,\"oid\":\"" COMMIT "\",\"lfs\":null},"
-        "{\"type\":\"file\",\"path\":\"b\",\"size\":3,\"oid\":\"" COMMIT "\",\"lfs\":null}]");
+        "{\"type\":\"file\",\"path\":\"b\",\"size\":3,\"oid\":\"" COMMIT "\",\"lfs\":null}]",
+        DIGEST_OF("1123456789abcdef0123456789abcdef01234567"));
 }
 
 TEST(upstream_that_is_away_is_not_waited_for_again)

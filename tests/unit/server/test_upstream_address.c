@@ -75,7 +75,7 @@ TEST(address_without_room_is_refused)
     char url[REMOTE_LOCATION_SIZE + 20] = "https://h.example/";
     struct upstream_address address;
 
-    memset(url + 18, 'a', REMOTE_LOCATION_SIZE - 2);
+    memset(url + 18, 'a', REMOTE_LOCATION_SIZE - 1);
     assert_true(address_read((struct zt_text){url, 17 + REMOTE_LOCATION_SIZE - 1}, &address));
     assert_int_equal(strlen(address.target), REMOTE_LOCATION_SIZE - 1);
     assert_false(address_read((struct zt_text){url, 17 + REMOTE_LOCATION_SIZE}, &address));

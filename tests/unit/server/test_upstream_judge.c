@@ -27,6 +27,7 @@ TEST(each_status_means_one_thing)
         {{404, "EntryNotFound", false, true}, ZT_STALE, UPSTREAM_REFUSED, "the file any more"},
         {{404, "RepoNotFound", false, true}, ZT_UNAVAILABLE, UPSTREAM_REFUSED, "any more (404)"},
         {{429, "", false, false}, ZT_UNAVAILABLE, UPSTREAM_AWAY, "limits requests"},
+        {{408, "", false, true}, ZT_UNAVAILABLE, UPSTREAM_AWAY, "error (408)"},
         {{500, "", false, true}, ZT_UNAVAILABLE, UPSTREAM_AWAY, "error (500)"},
         {{503, "", false, true}, ZT_UNAVAILABLE, UPSTREAM_AWAY, "error (503)"},
         {{451, "", false, true}, ZT_UNAVAILABLE, UPSTREAM_REFUSED, "refuses the request (451)"},
@@ -116,6 +117,7 @@ TEST(digest_is_read_from_one_member)
         {"sha-512=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:", false},
         {"sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", false},
         {"sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAF=0=:", false},
+        {"sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:,sha=:AA=:", false},
         {"", false},
     };
     uint8_t sha256[32] = {0};

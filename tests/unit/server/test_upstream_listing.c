@@ -62,9 +62,16 @@ TEST(list_has_the_files_of_all_pages_in_order)
 TEST(made_up_oids_of_this_server_are_no_digests)
 {
     static const char *const pages[] = {"[" FILE_NAMED("a") "]", NULL};
+    static const char *const late[] = {
+        "[{\"type\":\"file\",\"path\":\"a\",\"size\":1,\"oid\":\"" COMMIT "\",\"lfs\":null}]",
+        NULL};
     struct upstream_listing *listing = NULL;
 
     assert_ok(read_pages(pages, false, &listing, NULL));
+    assert_int_equal(listing->files[0].digest_kind, UPSTREAM_NO_DIGEST);
+    upstream_listing_free(listing);
+    /* Of a Hub that says so. */
+    assert_ok(read_pages(late, true, &listing, NULL));
     assert_int_equal(listing->files[0].digest_kind, UPSTREAM_NO_DIGEST);
     upstream_listing_free(listing);
 }
