@@ -1,4 +1,4 @@
-/* Seeds of the decoders, of the walk through zstd frames, and of the parsers of header fields,
+/* Seeds of the decoders, of differences, of the walk through zstd frames, and of the parsers of header fields,
  * request targets, JSON and CBOR. */
 #include "seeds.h"
 
@@ -33,12 +33,28 @@ static void put_frames(void)
     bytes_free(&frames);
 }
 
+/* Two frames of 600 bytes, of a tensor of 1200 bytes and of a shorter one. */
+static void put_differences(void)
+{
+    static const uint8_t plain[600] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct bytes input = {NULL, 0};
+
+    bytes_append(&input, "\0\4\xb0", 3);
+    bytes_append_zstd(&input, plain, sizeof(plain), true);
+    bytes_append_zstd(&input, plain, sizeof(plain), false);
+    seed_put("xor", "two", input.at, input.length);
+    input.at[2]--;
+    seed_put("xor", "too-long", input.at, input.length);
+    bytes_free(&input);
+}
+
 void seeds_decoder(void)
 {
     static const uint8_t plain[600] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     struct bytes stored = {NULL, 0};
 
     put_frames();
+    put_differences();
     bytes_append(&stored, plain, 96);
     put_stored("raw", (const uint8_t[8]){0, 1, 1}, &stored);
     /* f32, big-endian, Fortran order, 2 × 3 × 4 */

@@ -31,7 +31,7 @@
 #define BLOCK_HEADER         3
 #define TYPE_REPEATED        (1u << 1)
 #define SIZE_SHIFT           3
-#define STEP                 32
+#define STEP                 64
 
 struct zt_xor_encoder {
     ZSTD_CCtx *context;
@@ -117,7 +117,8 @@ static size_t skip_zeros(const uint8_t *bytes, size_t at, size_t end)
         uint64_t words[STEP / sizeof(uint64_t)];
 
         memcpy(words, bytes + at, STEP);
-        if ((words[0] | words[1] | words[2] | words[3]) != 0)
+        if (((words[0] | words[1]) | (words[2] | words[3]) | (words[4] | words[5]) |
+             (words[6] | words[7])) != 0)
             break;
     }
     for (; at + sizeof(uint64_t) <= end; at += sizeof(uint64_t)) {
