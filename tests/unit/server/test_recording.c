@@ -227,12 +227,24 @@ WITH_VERSIONS(file_takes_the_place_of_a_folder_and_back)
 
 WITH_VERSIONS(file_is_restored_from_another_file_with_its_bytes)
 {
-    const struct history_commit first = change(world, "a=1");
+    const struct history_commit first = change(world, "a=1 b=1");
 
-    world_command(world, "mv org/model/a org/model/b");
+    world_command(world, "rm org/model/a");
     change(world, "c=2");
     assert_ok(restore(world, first.id, NULL));
-    assert_string_equal(files_of(world), "a=1 ");
+    assert_string_equal(files_of(world), "a=1 b=1 ");
+}
+
+WITH_VERSIONS(restoring_hashes_no_file)
+{
+    const struct history_commit first = change(world, "a=1 b=x");
+
+    change(world, "a=2 -b c=3");
+    /* Nothing is hashed while the server is shutting down. */
+    atomic_store(&world->server.draining, true);
+    assert_ok(restore(world, first.id, NULL));
+    atomic_store(&world->server.draining, false);
+    assert_string_equal(files_of(world), "a=1 b=x ");
 }
 
 WITH_VERSIONS(restored_model_is_served_at_once_with_its_digest)
