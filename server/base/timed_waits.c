@@ -105,11 +105,14 @@ void timed_waits_free(struct timed_waits *waits)
 
 bool timed_waits_add(struct timed_waits *waits, struct timed_wait *wait)
 {
+    bool is_added;
+
     assert(!wait->is_listed && wait->waiter != NULL && wait->forget != NULL);
     pthread_mutex_lock(&waits->lock);
     if (!waits->has_thread && !waits->has_ended)
         waits->has_thread = thread_start(&waits->thread, "timed waits", run, waits) == 0;
-    if (waits->has_thread && !waits->has_ended) {
+    is_added = waits->has_thread && !waits->has_ended;
+    if (is_added) {
         wait->before = NULL;
         wait->after = waits->first;
         if (wait->after != NULL)
@@ -119,7 +122,8 @@ bool timed_waits_add(struct timed_waits *waits, struct timed_wait *wait)
         pthread_cond_signal(&waits->changed);
     }
     pthread_mutex_unlock(&waits->lock);
-    return wait->is_listed;
+    /* The wait may have ended by now. */
+    return is_added;
 }
 
 void timed_waits_remove(struct timed_waits *waits, struct timed_wait *wait)
