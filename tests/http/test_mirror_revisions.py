@@ -161,3 +161,28 @@ def test_more_commits_than_are_remembered(upstream, mirror_of):
     for number, commit in enumerate(commits):
         got = download(server, REPO, "n.json", commit)
         assert (got.status, got.body, got.fields["X-Repo-Commit"]) == (200, b"%d\n" % number, commit)
+
+
+def test_model_and_file_are_read_at_a_commit_that_is_not_current(upstream, mirror_of):
+    old = upstream.add(REPO, OLD)
+    server = mirror_of(upstream.endpoint, revalidate_s=1)
+    fetch_all(server, OLD)
+    new = upstream.add(REPO, NEW)
+    assert eventually(lambda: commit_here(server) == new)
+    fetch_all(server, NEW)
+    name = f"{REPO}/changed"
+    manifests = {}
+    for revision, commit, content in ((old, old, BEFORE), (new, new, AFTER), ("main", new, AFTER)):
+        answer = eventually(lambda: found(get(server, f"/v1/models/{name}@{revision}")))
+        assert answer["ZT-Commit"] == commit
+        manifests[revision] = answer.json()
+        assert get(server, manifests[revision]["source"]["href"]).body == content
+        file = get(server, f"{files_path(REPO, 'changed.safetensors')}?revision={revision}")
+        assert (file.body, file["ZT-Commit"]) == (content, commit)
+    assert get(server, f"/v1/models/{name}@none").json()["code"] == "revision-not-found"
+    listed = get(server, f"/v1/models/{name}/revisions").json()["revisions"]
+    assert [entry["commit"] for entry in listed] == [new]
+
+
+def found(answer):
+    return answer if answer.status == 200 else None

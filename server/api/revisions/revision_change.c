@@ -235,11 +235,9 @@ static bool look(struct change *change, bool *out_exists)
     *out_exists = now->status == ZT_OK && !now->is_mirrored;
     if (now->status == ZT_NOT_FOUND)
         now->status = ZT_OK;
-    if (now->status != ZT_OK)
-        return false;
-    if (now->is_mirrored)
+    if (now->is_mirrored || now->status == ZT_STALE)
         return fail(change, PROBLEM_CONFLICT, "the repository is mirrored and cannot be changed");
-    return true;
+    return now->status == ZT_OK;
 }
 
 static bool set_main(struct request *request, struct change *change, const char *commit)

@@ -137,7 +137,7 @@ enum zt_status revision_look_up(struct server *server, struct zt_text name, enum
     if (history == NULL && status == ZT_NOT_FOUND)
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
                        "no revisions are kept, because versions.keep is not set");
-    return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
+    return zt_fail(error, status, NULL, ZT_NO_OFFSET,
                    "%.*s has no branch, tag or kept commit named %.*s", shown(name), name.bytes,
                    shown(revision), revision.bytes);
 }
@@ -165,6 +165,7 @@ enum outcome revision_reply_failure(struct request *request, const struct zt_err
 {
     switch (error->status) {
     case ZT_NOT_FOUND:
+    case ZT_STALE:
         return problem_reply(request, PROBLEM_REVISION_NOT_FOUND, "%s", error->message);
     case ZT_UNAVAILABLE:
         return problem_reply_unavailable(request, request->names[0]);

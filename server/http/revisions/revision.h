@@ -16,8 +16,8 @@ struct revision_found {
 enum revision_kind { REVISION_OF_MODEL, REVISION_OF_FILE, REVISION_OF_FOLDER };
 
 /* Finds the name of a model, or the path of a file or folder, at a revision: in the kept history,
- * or in a mirrored repository. Returns ZT_NOT_FOUND with a message for the client; ZT_UNAVAILABLE,
- * ZT_IO. On a worker; may wait for an upstream. */
+ * or in a mirrored repository. Returns ZT_NOT_FOUND with a message for the client, ZT_STALE if
+ * that is a mirrored repository; ZT_UNAVAILABLE, ZT_IO. On a worker; may wait for an upstream. */
 enum zt_status revision_look_up(struct server *server, struct zt_text name, enum revision_kind kind,
                                 struct zt_text revision, struct revision_found *out_found,
                                 struct zt_error *error);
