@@ -146,7 +146,8 @@ static bool try_candidate(struct request *request, struct generation *candidate,
     struct zt_error error;
     struct zt_files files;
 
-    if (generation == candidate && difference_hash(generation, index, sha256, &error) == ZT_OK) {
+    if (generation == candidate &&
+        difference_hash(request->server, generation, index, sha256, &error) == ZT_OK) {
         stored_digest_learn(request->server, generation, index, sha256);
         files = generation_files(generation);
         *out_found =
@@ -271,7 +272,7 @@ static void hash_on_worker(struct request *request)
     struct difference_view *difference = view->difference;
     struct generation *generation = request->generation;
 
-    if (difference_hash(generation, view->index, difference->component.sha256,
+    if (difference_hash(request->server, generation, view->index, difference->component.sha256,
                         &difference->error) != ZT_OK)
         return;
     zt_error_clear(&difference->error);

@@ -69,8 +69,19 @@ static enum zt_status fail_stale(struct zt_error *error)
     return zt_fail(error, ZT_STALE, NULL, ZT_NO_OFFSET, "the file was changed while it was read");
 }
 
-enum zt_status difference_hash(const struct generation *generation, uint32_t component,
-                               uint8_t out_sha256[DIFFERENCE_DIGEST_BYTES], struct zt_error *error)
+static enum zt_status fail_stopping(struct zt_error *error)
+{
+    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is shutting down");
+}
+
+static bool is_stopping(const struct server *server)
+{
+    return memo_is_stopping(decoded_cache_memo(server->decoded));
+}
+
+enum zt_status difference_hash(const struct server *server, const struct generation *generation,
+                               uint32_t component, uint8_t out_sha256[DIFFERENCE_DIGEST_BYTES],
+                               struct zt_error *error)
 {
     uint8_t *bytes = malloc(ZT_XOR_BLOCK_BYTES);
     struct zt_decoder *decoder = NULL;
@@ -82,7 +93,8 @@ enum zt_status difference_hash(const struct generation *generation, uint32_t com
                                 : zt_fail_memory(error, "a digest");
 
     while (status == ZT_OK && length > 0) {
-        status = read_block(decoder, bytes, &length, error);
+        status =
+            is_stopping(server) ? fail_stopping(error) : read_block(decoder, bytes, &length, error);
         if (status == ZT_OK)
             zt_hasher_update(hasher, bytes, length);
     }
@@ -290,8 +302,8 @@ enum memo_answer difference_ask(struct server *server, struct decoded *differenc
         .server = server, .difference = difference, .component = *component, .base = *base};
     enum memo_answer answer;
 
-    if (memo_is_stopping(decoded_cache_memo(server->decoded))) {
-        zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "the server is shutting down");
+    if (is_stopping(server)) {
+        fail_stopping(error);
         return MEMO_FAILED;
     }
     answer = memo_ask(difference, 1, waiter, error);

@@ -28,8 +28,9 @@ enum memo_answer difference_ask(struct server *server, struct decoded *differenc
                                 struct zt_error *error);
 
 /* Hashes the decoded bytes of a component, on a worker. Fails as zt_decoder_open and
- * zt_decoder_read do; ZT_STALE: the file was changed meanwhile. */
-enum zt_status difference_hash(const struct generation *generation, uint32_t component,
-                               uint8_t out_sha256[DIFFERENCE_DIGEST_BYTES], struct zt_error *error);
+ * zt_decoder_read do; ZT_STALE: the file was changed meanwhile; ZT_IO: the server stops. */
+enum zt_status difference_hash(const struct server *server, const struct generation *generation,
+                               uint32_t component, uint8_t out_sha256[DIFFERENCE_DIGEST_BYTES],
+                               struct zt_error *error);
 
 #endif

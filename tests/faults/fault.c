@@ -129,8 +129,9 @@ static bool is_wanted(enum fault_kind kind)
         atomic_fetch_add(&control->calls, 1) + 1 != atomic_load(&control->wanted))
         return false;
     atomic_store(&control->met, (uint64_t)kind + 1);
+    /* The sandbox forbids signals; for the disk, this is the same. */
     if (kills)
-        kill(getpid(), SIGKILL);
+        _exit(128 + SIGKILL);
     errno = (int)atomic_load(&control->number);
     return true;
 }

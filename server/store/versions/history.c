@@ -237,6 +237,14 @@ void history_unlock(struct history *history, const struct history_repo *repo)
     pthread_mutex_unlock(&history->changing);
 }
 
+bool history_is_changing(const struct history *history)
+{
+    for (unsigned i = 0; i < HISTORY_CHANGERS; i++)
+        if (history->changers[i].is_used)
+            return true;
+    return false;
+}
+
 /* --- figures --- */
 
 /* Changes are counted before the first collection counts everything. */

@@ -290,6 +290,19 @@ void history_collection_free(struct history *history)
     history->collection = NULL;
 }
 
+/* A process was killed before the first entry of a log. Other threads add one only with the
+ * repository locked. */
+static void sweep_without_log(struct history *history, const char *key)
+{
+    struct log none = {.users = 0};
+
+    strcpy(none.file.key, key);
+    pthread_mutex_lock(&history->changing);
+    if (!history_is_changing(history))
+        history_trees_sweep(history, &none);
+    pthread_mutex_unlock(&history->changing);
+}
+
 /* Leftovers of killed processes: lists of commits that are in no log. */
 static void sweep_trees(struct history *history, const struct collection *collection)
 {
@@ -297,6 +310,8 @@ static void sweep_trees(struct history *history, const struct collection *collec
         struct history_repo repo;
         struct log *log;
 
+        if (log_file_name(history, collection->keys[i], &repo, NULL) == ZT_NOT_FOUND)
+            sweep_without_log(history, collection->keys[i]);
         if (collection_repo(history, collection->keys[i], &repo, NULL) != ZT_OK)
             continue;
         history_lock(history, &repo);

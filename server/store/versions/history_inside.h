@@ -113,6 +113,7 @@ enum zt_status log_file_add(struct history *history, struct log_file *file,
 enum zt_status log_file_replace(struct history *history, struct log_file *file,
                                 const struct history_repo *repo, const struct log_state *state,
                                 struct zt_error *error);
+#define HISTORY_LOG_NAME "log"
 /* Opens the folder of a repository; makes it durably if `make`. -1 with errno. */
 int history_repo_open(struct history *history, const char *key, bool make);
 enum zt_status history_repo_key(const struct history_repo *repo, char out_key[HISTORY_KEY_SIZE],
@@ -222,7 +223,8 @@ enum zt_status history_tree_visit(struct history *history, const char *key, cons
                                   enum zt_status (*visit)(void *context,
                                                           const struct history_file *file),
                                   void *context, struct zt_error *error);
-/* Removes the trees that the log does not name. The repository must be locked. */
+/* Removes the trees that the log does not name, and a log that was not completed. The repository
+ * must be locked. */
 void history_trees_sweep(struct history *history, const struct log *log);
 void history_tree_remove(struct history *history, const char *key, const char *commit);
 struct memo *history_trees_new(void);
@@ -257,6 +259,9 @@ enum zt_status numbers_add(struct numbers *numbers, uint64_t number);
  * trees. */
 enum zt_status history_forget(struct history *history, struct log *log,
                               const struct numbers *forgotten, struct zt_error *error);
+
+/* Returns true if any repository is locked. Under `changing`. */
+bool history_is_changing(const struct history *history);
 
 /* --- kept files --- */
 

@@ -16,7 +16,6 @@
 
 #define MAGIC       "zthist1\n"
 #define MAGIC_BYTES 8u
-#define LOG_NAME    "log"
 #define TREES       "trees"
 /* Half of a log may be dead, and this much more. */
 #define DEAD_BYTES   ((uint64_t)64 << 10)
@@ -124,7 +123,7 @@ enum zt_status log_file_read(struct history *history, struct log_file *file,
     file->must_be_replaced = true;
     folder = history->folder >= 0 ? history_repo_open(history, file->key, false) : -1;
     if (folder >= 0) {
-        bytes = whole_file_read(folder, LOG_NAME, HISTORY_FILE_BYTES, &length);
+        bytes = whole_file_read(folder, HISTORY_LOG_NAME, HISTORY_FILE_BYTES, &length);
         history_close_folder(folder);
     } else if (history->folder < 0)
         return ZT_OK;
@@ -149,7 +148,8 @@ enum zt_status log_file_name(struct history *history, const char *key,
     ssize_t got = -1;
 
     if (folder >= 0) {
-        descriptor = openat(folder, LOG_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        descriptor =
+            openat(folder, HISTORY_LOG_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         history_close_folder(folder);
     }
     if (descriptor >= 0) {
@@ -256,7 +256,8 @@ static enum zt_status replace(struct history *history, struct log_file *file,
                      : zt_fail_memory(error, "the commits of a repository");
     if (status == ZT_OK) {
         folder = history_repo_open(history, file->key, true);
-        if (folder < 0 || !history_file_replace(folder, LOG_NAME, image.bytes, image.length))
+        if (folder < 0 ||
+            !history_file_replace(folder, HISTORY_LOG_NAME, image.bytes, image.length))
             status = fail_write(error);
         if (folder >= 0)
             close(folder);
@@ -316,7 +317,8 @@ enum zt_status log_file_add(struct history *history, struct log_file *file,
         return zt_fail_memory(error, "the commits of a repository");
     folder = history_repo_open(history, file->key, false);
     if (folder >= 0) {
-        descriptor = openat(folder, LOG_NAME, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        descriptor =
+            openat(folder, HISTORY_LOG_NAME, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         history_close_folder(folder);
     }
     if (descriptor < 0 || !append(descriptor, file->length, &bytes)) {

@@ -379,6 +379,7 @@ void history_trees_sweep(struct history *history, const struct log *log)
     if (folder >= 0) {
         qsort(named.ids, named.count, sizeof(*named.ids), compare_ids);
         (void)history_folder_visit(folder, FOLDER, remove_unnamed, &named);
+        unlinkat(folder, HISTORY_LOG_NAME HISTORY_NEW_SUFFIX, 0);
         close(folder);
     }
     free(named.ids);

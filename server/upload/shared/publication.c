@@ -423,7 +423,7 @@ bool publication_run(struct publication *publication, struct failure *failure)
 /* --- unfinished work of a publication --- */
 
 /* Removes the replaced file if it is still the same. */
-static void complete_removal(struct server *server, const char *name, struct remains *remains)
+static void remove_remaining(struct server *server, const char *name, struct remains *remains)
 {
     struct store_expected found;
     struct zt_error error;
@@ -445,6 +445,20 @@ static void complete_removal(struct server *server, const char *name, struct rem
         }
     }
     publish_lock_release(&lock);
+}
+
+static void complete_removal(struct server *server, const char *name, struct remains *remains)
+{
+    struct failure failure = {.is_set = false};
+    char commit[HISTORY_COMMIT_SIZE];
+    char path[MODEL_PATH_SIZE];
+    struct recorded recorded;
+
+    if (!recorded_begin(&recorded, server, name, false, &failure))
+        return;
+    snprintf(path, sizeof(path), "%s%s", name, remains->replaced);
+    remove_remaining(server, name, remains);
+    recorded_end(&recorded, remains->replaced[0] == '\0', NULL, "Delete", path, commit);
 }
 
 void publication_settle(struct server *server, const char *name, struct published *published)

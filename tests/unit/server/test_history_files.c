@@ -180,3 +180,20 @@ WITH_HISTORY(old_commits_are_forgotten_unless_they_have_a_tag)
     assert_string_equal(found(world, id_of("a=2")), "");
     ahead_s = 0;
 }
+
+/* A process was killed before it had written the first entry of a log. */
+WITH_HISTORY(lists_of_files_without_a_log_are_removed)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command),
+             "mkdir -p .ztserve/versions/repos/%064d/trees && cd .ztserve/versions/repos/%064d && "
+             "touch trees/%040d trees/%040d.new log.new",
+             0, 0, 0, 0);
+    run_in(world->path, command);
+    record(world, "a=1");
+    world_reopen(world);
+    collect_all(world);
+    run_in(world->path, "[ -z \"$(find .ztserve/versions/repos/000* -type f)\" ]");
+    assert_string_equal(titles(world, "main"), "a=1,");
+}
