@@ -160,8 +160,8 @@ static bool try_candidate(struct request *request, struct generation *candidate,
     return false;
 }
 
-/* Most files state no digests, and the server hashes only what clients ask for. So the base may be
- * unknown although it is here, probably in an earlier version of the model. */
+/* Most files state no digests, and the server hashes a file only when a client asks for it. So the
+ * base may be unknown although it is here, probably in an earlier version of the model. */
 static bool find_unhashed(struct request *request, struct held_component *out_found)
 {
     const struct name_filter filter = authorize_filter(request);

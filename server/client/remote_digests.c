@@ -23,7 +23,7 @@
 #define SHA256_BYTES_TEXT 64
 
 /* Begins the path of the model: the file's path, without its extension, is the model's name.
- * Returns false if the file is not below /files; then nothing has to be freed. */
+ * Returns false, and allocates no memory, if the file is not below /files. */
 static bool begin_model(const struct client_place *place, struct href *href)
 {
     const struct zt_text path = web_address_path(&place->address);

@@ -1,5 +1,5 @@
-/* Seeds of the decoders, of differences, of the walk through zstd frames, and of the parsers of header fields,
- * request targets, JSON and CBOR. */
+/* Seeds of the decoders, of differences, of the walk through zstd frames, and of the parsers of
+ * header fields, request targets, JSON and CBOR. */
 #include "seeds.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The identity of a commit: the SHA-1 over each file's path and text, with NUL after both, in
- * bytewise order of the paths. The text is the file's SHA-256 in hex, so servers with the same files
- * have the same commits. */
+ * bytewise order of the paths. The text is the file's SHA-256 in hex, so servers with the same
+ * files have the same commits. */
 #ifndef STORE_VERSIONS_COMMIT_ID_H
 #define STORE_VERSIONS_COMMIT_ID_H
 

@@ -27,8 +27,8 @@ struct waiter;
 #define HISTORY_REF_SIZE 256
 #define HISTORY_MAIN     "main"
 
-/* A repository has a log. It is a folder ("org/model"), or the files in the root that belong to one model
- * ("tiny" for tiny.safetensors). Both may have the same name. */
+/* A repository has a log. It is a folder ("org/model"), or the files in the root that belong to one
+ * model ("tiny" for tiny.safetensors). Both may have the same name. */
 struct history_repo {
     bool is_root_model;
     char name[MODEL_NAME_MAX + 1];
@@ -69,9 +69,8 @@ struct history_ref {
     char message[512]; /* of a tag */
 };
 
-/* How much is kept, read again each time. 0: no such limit. All 0: keeping is off, so callers do not
- * record commits; earlier ones stay. A commit that a branch or tag points to is always
- * kept. */
+/* How much is kept, read again each time. 0: no such limit. All 0: keeping is off, so callers do
+ * not record commits; earlier ones stay. A commit that a branch or tag points to is always kept. */
 struct history_keep {
     uint64_t commits; /* the last ones of each repository, the present one included */
     uint64_t age_s;
@@ -227,9 +226,9 @@ enum zt_status history_purge(struct history *history, const struct history_repo 
 enum zt_status history_keep_file(struct history *history, int folder, const char *name,
                                  const struct file_identity *identity, const uint8_t sha256[32],
                                  struct zt_error *error);
-/* Keeps a file that is about to be removed by moving it, for systems where history_keep_file returns
- * ZT_UNSUPPORTED. Afterwards the folder no longer has it, unless a file of this SHA-256 was kept
- * already. Otherwise it is the same. */
+/* Keeps a file that is about to be removed by moving it, for systems where history_keep_file
+ * returns ZT_UNSUPPORTED. Afterwards the folder no longer has it, unless a file of this SHA-256 was
+ * kept already. Otherwise it is the same. */
 enum zt_status history_keep_removed(struct history *history, int folder, const char *name,
                                     const struct file_identity *identity, const uint8_t sha256[32],
                                     struct zt_error *error);

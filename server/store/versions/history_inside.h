@@ -27,8 +27,8 @@ struct memo;
 /* "ab/", 62 digits and NUL. */
 #define HISTORY_OBJECT_SIZE 66
 
-/* Bounds on things that clients can make grow: commits and references of a repository, the bytes of a log and of a
- * tree. */
+/* Bounds on things that clients can make grow: commits and references of a repository, the bytes of
+ * a log and of a tree. */
 #define HISTORY_COMMITS_MAX ((size_t)1000000)
 #define HISTORY_REFS_MAX    ((size_t)10000)
 #define HISTORY_FILE_BYTES  ((size_t)1 << 28)
