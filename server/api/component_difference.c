@@ -115,8 +115,8 @@ static enum outcome step_verify(struct request *request)
 
 /* --- step: find and verify the base --- */
 
-/* Returns true if a generation has a component of the same name and length whose digest is not
- * known yet. */
+/* Returns true if a generation has a component of the same name and length that may be the base, and
+ * whose digest the index does not have. */
 static bool is_candidate(const struct component_view *view, const struct generation *generation,
                          uint32_t *out_index)
 {
@@ -131,8 +131,11 @@ static bool is_candidate(const struct component_view *view, const struct generat
         component->length != view->component->decoded_length || atomic_load(&generation->retired))
         return false;
     *out_index = zt_component_index(model, component);
-    return !stored_digest_stated(generation, *out_index, known) &&
-           !stored_digest_whole(generation, *out_index, known);
+    if (stored_digest_stated(generation, *out_index, known))
+        return false;
+    /* The digest may have become known since the index was searched. */
+    return !stored_digest_whole(generation, *out_index, known) ||
+           memcmp(known, view->difference->sha256, SHA256_BYTES) == 0;
 }
 
 /* Hashes a component. Returns true if it is the base. */
