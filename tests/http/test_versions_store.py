@@ -194,14 +194,14 @@ def test_files_found_in_the_folder_have_a_commit(root, start_server):
 
 def test_file_replaced_by_hand_is_gone_from_its_commit(server, root):
     first = put_file(server, f"{REPO}/notes.txt", b"first")
-    (root / "new.txt").write_bytes(b"byhand")
+    (root / "new.txt").write_bytes(b"other")
     os.replace(root / "new.txt", root / REPO / "notes.txt")
     assert get(server, at(first, "notes.txt")).status == 404
-    second = put_file(server, f"{REPO}/other.txt", b"other")
-    assert read(server, second, "notes.txt") == b"byhand"
+    second = put_file(server, f"{REPO}/more.txt", b"more")
+    assert read(server, second, "notes.txt") == b"other"
     put_file(server, f"{REPO}/notes.txt", b"first")
     assert read(server, first, "notes.txt") == b"first"
-    assert read(server, second, "notes.txt") == b"byhand"
+    assert read(server, second, "notes.txt") == b"other"
 
 
 def test_commits_survive_a_restart(server, root, start_server):
