@@ -167,7 +167,8 @@ static inline struct store_expected expect_shelf(void)
     const struct shelf_object *object = shelf_find("m.zt");
 
     return (struct store_expected){
-        STORE_EXPECTS_VERSION, bucket_identity(object->etag, object->length, object->modified_s)};
+        .what = STORE_EXPECTS_VERSION,
+        .identity = bucket_identity(object->etag, object->length, object->modified_s)};
 }
 
 #define WITH_S3(name) TEST_IN_WORLD(name, set_up, tear_down)

@@ -44,7 +44,9 @@ static struct resumable *whole(struct world *world, struct options options)
 
 static bool publish(struct resumable *resumable, struct failure *failure)
 {
-    return resumable_publish(resumable, (struct name_filter){NULL, NULL}, failure);
+    const struct request request = {.client = NULL};
+
+    return resumable_publish(resumable, &request, failure);
 }
 
 static void assert_gone(struct world *world, struct resumable *resumable)

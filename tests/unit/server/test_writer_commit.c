@@ -52,12 +52,13 @@ static void declare(struct writer_session *session, const char *object, const ch
 static bool commit(struct writer_session *session, struct preconditions preconditions,
                    struct failure *out_failure)
 {
+    const struct request request = {.client = NULL};
     enum writer_state before;
 
     *out_failure = (struct failure){.is_set = false};
     assert_true(writer_round_end(session, WRITER_COMMITTING, &before));
     assert_int_equal(before, WRITER_OPEN);
-    return writer_commit(session, &preconditions, (struct name_filter){NULL, NULL}, out_failure);
+    return writer_commit(session, &preconditions, &request, out_failure);
 }
 
 static void assert_fails(struct writer_session *session, struct preconditions preconditions,
