@@ -4,7 +4,9 @@ REPOSITORY@COMMIT."""
 import hashlib
 import json
 import os
+import re
 import signal
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -329,6 +331,11 @@ def test_old_commits_are_forgotten_and_their_files_removed(root, start_server):
     assert found["ztserve_versions_repositories"] == 1 and found["ztserve_versions_commits"] == 2
     assert found["ztserve_versions_kept_files"] == 1 and found["ztserve_versions_kept_bytes"] == 100
     assert [get(server, at(commit, "notes.txt")).status for commit in commits] == [404, 404, 404, 200, 200]
+
+
+def test_page_describes_the_metrics(server):
+    page = (Path(__file__).parents[2] / "docs/operations.md").read_text()
+    assert set(re.findall(r"`(ztserve_versions_[a-z_]+)`", page)) == set(metrics_of(server))
 
 
 def test_forgotten_model_is_gone(root, start_server):
