@@ -1,6 +1,7 @@
 /* The allocator of programs that test what happens without memory, over the C library's own. */
 #include "allocation.h"
 
+#include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -46,7 +47,10 @@ void __libc_free(void *block);
 
 static bool fails_now(void)
 {
-    return countdown >= 0 && countdown-- == 0;
+    if (countdown < 0 || countdown-- > 0)
+        return false;
+    errno = ENOMEM;
+    return true;
 }
 
 static void *counted(void *block)

@@ -72,6 +72,7 @@ WITH_HISTORY(staged_file_is_kept_without_a_name)
 {
     struct staged_file *file;
     uint8_t sha256[32];
+    const unsigned descriptors = open_descriptors();
 
     for (unsigned i = 0; i < 2; i++) {
         assert_ok(staging_create(&world->staging, 3, &file, NULL));
@@ -82,6 +83,7 @@ WITH_HISTORY(staged_file_is_kept_without_a_name)
         assert_ok(history_keep_staged(world->history, file, sha256, NULL));
         history_unlock(world->history, &world->repo);
         assert_true(is_kept(world, "one"));
+        assert_int_equal(open_descriptors(), descriptors);
     }
     run_in(world->path, "[ \"$(ls -A)\" = \"$(printf '.ztserve\\norg')\" ]");
 }
@@ -126,8 +128,13 @@ WITH_HISTORY(files_that_are_kept_for_a_commit_in_progress_stay)
     uint8_t sha256[32];
     struct file_identity identity;
 
+    keep(world, "3");
     record(world, "a=1");
     collect_all(world);
+    assert_ok(set_ref(world, "v1", true, id_of("a=1"), ""));
+    record(world, "a=3");
+    world->keep.commits = 1;
+    assert_ok(history_delete_ref(world->history, &world->repo, "v1", true, NULL));
     put(world, "file", "2");
     identity = identity_in(world, "file");
     sha_of("2", sha256);
@@ -140,6 +147,21 @@ WITH_HISTORY(files_that_are_kept_for_a_commit_in_progress_stay)
                              &(struct history_note){.title = ""}, &commit, NULL));
     history_unlock(world->history, &world->repo);
     collect_all(world);
+    assert_true(is_kept(world, "2"));
+}
+
+WITH_HISTORY(file_that_is_named_again_is_not_removed)
+{
+    struct history_commit commit;
+    bool more;
+
+    keep(world, "1");
+    keep(world, "2");
+    assert_ok(history_collect(world->history, 0, &more, NULL));
+    assert_true(more);
+    assert_ok(try_record_on(world, "dev", "a=2", &commit));
+    collect_all(world);
+    assert_false(is_kept(world, "1"));
     assert_true(is_kept(world, "2"));
 }
 
