@@ -67,14 +67,12 @@ bool hub_sees_file(const struct request *request, struct zt_text repo, const str
 {
     char name[HUB_REPO_SIZE + MODEL_PATH_SIZE];
 
-    const char *path = file->path;
 
     if (request->grant == NULL)
         return true;
-    /* The folder of a kept commit is "repository@commit". */
     if (file->view != NULL)
-        path = strchr(file->view->path + repo.length, '/') + 1;
-    snprintf(name, sizeof(name), "%.*s/%s", (int)repo.length, repo.bytes, path);
+        return authorize_sees_file(request, zt_text_from(file->view->path));
+    snprintf(name, sizeof(name), "%.*s/%s", (int)repo.length, repo.bytes, file->path);
     return authorize_sees_file(request, zt_text_from(name));
 }
 

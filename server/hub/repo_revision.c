@@ -2,9 +2,9 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/server.h"
 #include "store/versions/versions_store.h"
 
@@ -83,65 +83,52 @@ enum zt_status repo_revision_list_kept(struct server *server, struct zt_text rev
 
 /* --- with views --- */
 
-/* How many commits of the log to read at once, about 3 KB each. */
-#define PAGE_COMMITS 64
+/* Other states of a repository whose commits begin alike hardly exist. */
+#define CANDIDATES_MAX 8
+#define DIGIT_BYTES    (HUB_STORED_DIGITS / 2)
 
-/* A search for kept files. */
+/* The kept commits that begin like a wanted one. */
 struct search {
-    struct server *server;
-    struct history_repo repo;
-    struct zt_text commit;
-    char last[HISTORY_COMMIT_SIZE]; /* the files that were listed last */
-    struct hub_version *found;
+    uint8_t beginning[DIGIT_BYTES];
+    size_t count;
+    char candidates[CANDIDATES_MAX][HISTORY_COMMIT_SIZE];
 };
 
-/* Lists the files of a commit if its name begins like the wanted one. */
-static enum zt_status try_commit(struct search *search, const char *id, struct zt_error *error)
+/* The same state may occur more than once in a log. */
+static bool is_candidate(const struct search *search, const char *commit)
 {
-    char folder[MODEL_PATH_SIZE + HUB_COMMIT_SIZE];
-    struct hub_version *version;
-    enum zt_status status;
-
-    assert(search->found == NULL && strlen(id) == HUB_COMMIT_SIZE - 1);
-    if (memcmp(id, search->commit.bytes, HUB_STORED_DIGITS) != 0 || strcmp(id, search->last) == 0)
-        return ZT_NOT_FOUND;
-    strcpy(search->last, id);
-    snprintf(folder, sizeof(folder), "%s@%s", search->repo.name, id);
-    status = list_folder(search->server, folder, NULL, &version, error);
-    if (status != ZT_OK)
-        return status;
-    if (hub_version_is(version, search->commit)) {
-        search->found = version;
-        return ZT_OK;
-    }
-    hub_version_release(version);
-    return ZT_NOT_FOUND;
+    for (size_t i = 0; i < search->count; i++)
+        if (strcmp(search->candidates[i], commit) == 0)
+            return true;
+    return false;
 }
 
-/* Searches the commits of a branch or tag. Returns ZT_NOT_FOUND if it is not among them. */
-static enum zt_status search_ref(struct search *search, const char *ref, struct zt_error *error)
+static bool collect(void *context, const uint8_t id[20])
 {
-    struct history *history = store_history(search->server->store);
-    enum zt_status status = ZT_NOT_FOUND;
-    uint64_t below = UINT64_MAX;
-    size_t count = PAGE_COMMITS;
+    struct search *search = context;
+    char commit[HISTORY_COMMIT_SIZE];
 
-    while (status == ZT_NOT_FOUND && count == PAGE_COMMITS) {
-        struct history_commit *commits;
+    assert(search->count < CANDIDATES_MAX);
+    if (memcmp(id, search->beginning, sizeof(search->beginning)) != 0)
+        return true;
+    zt_hex_write(commit, id, 20);
+    if (!is_candidate(search, commit))
+        strcpy(search->candidates[search->count++], commit);
+    return search->count < CANDIDATES_MAX;
+}
 
-        status = history_list(history, &search->repo, zt_text_from(ref), below, PAGE_COMMITS,
-                              &commits, &count, error);
-        if (status != ZT_OK)
-            break;
-        status = ZT_NOT_FOUND;
-        assert(count <= PAGE_COMMITS);
-        for (size_t i = 0; i < count && status == ZT_NOT_FOUND; i++) {
-            status = try_commit(search, commits[i].id, error);
-            below = commits[i].number;
-        }
-        free(commits);
-    }
-    return status;
+/* Lists a candidate. Returns ZT_NOT_FOUND if it does not have the wanted commit with its views. */
+static enum zt_status try_candidate(struct server *server, const char *folder,
+                                    struct zt_text commit, struct hub_version **out_version,
+                                    struct zt_error *error)
+{
+    enum zt_status status = list_folder(server, folder, NULL, out_version, error);
+
+    if (status != ZT_OK || hub_version_is(*out_version, commit))
+        return status;
+    hub_version_release(*out_version);
+    *out_version = NULL;
+    return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the views are other ones");
 }
 
 enum zt_status repo_revision_list_viewed(struct server *server, const char *name,
@@ -149,24 +136,24 @@ enum zt_status repo_revision_list_viewed(struct server *server, const char *name
                                          struct zt_error *error)
 {
     struct history *history = store_history(server->store);
-    struct search search = {.server = server, .commit = commit};
-    struct history_ref *refs;
-    enum zt_status status;
-    size_t count;
+    struct history_repo repo = {.is_root_model = false};
+    struct search search = {.count = 0};
+    enum zt_status status = ZT_NOT_FOUND;
 
     assert(commit.length == HUB_COMMIT_SIZE - 1);
     *out_version = NULL;
-    if (history == NULL || !server->config->hub.views)
+    if (history == NULL || !server->config->hub.views ||
+        !zt_hex_read_lower((struct zt_text){commit.bytes, HUB_STORED_DIGITS}, search.beginning,
+                           sizeof(search.beginning)))
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there are no kept views");
-    snprintf(search.repo.name, sizeof(search.repo.name), "%s", name);
-    status = history_refs(history, &search.repo, &refs, &count, error);
-    if (status != ZT_OK)
-        return status;
-    status = ZT_NOT_FOUND;
-    for (size_t i = 0; i < count && status == ZT_NOT_FOUND; i++)
-        status = search_ref(&search, refs[i].name, error);
-    free(refs);
-    assert((status == ZT_OK) == (search.found != NULL));
-    *out_version = search.found;
+    snprintf(repo.name, sizeof(repo.name), "%s", name);
+    if (history_visit(history, &repo, collect, &search, error) != ZT_OK)
+        return error->status;
+    for (size_t i = 0; i < search.count && status == ZT_NOT_FOUND; i++) {
+        char folder[MODEL_PATH_SIZE + HUB_COMMIT_SIZE];
+
+        snprintf(folder, sizeof(folder), "%s@%s", name, search.candidates[i]);
+        status = try_candidate(server, folder, commit, out_version, error);
+    }
     return status;
 }

@@ -153,6 +153,12 @@ enum zt_status history_list(struct history *history, const struct history_repo *
                             struct history_commit **out_commits, size_t *out_count,
                             struct zt_error *error);
 
+/* Calls visit for each commit that is kept, the youngest first, until it returns false. visit is
+ * called under a lock: it must not call the history, and never waits. */
+enum zt_status history_visit(struct history *history, const struct history_repo *repo,
+                             bool (*visit)(void *context, const uint8_t id[20]), void *context,
+                             struct zt_error *error);
+
 /* Returns branches and tags sorted by name; main is one of them once something was recorded. The
  * caller frees the array. */
 enum zt_status history_refs(struct history *history, const struct history_repo *repo,

@@ -74,6 +74,23 @@ enum zt_status history_find(struct history *history, const struct history_repo *
     return ZT_OK;
 }
 
+enum zt_status history_visit(struct history *history, const struct history_repo *repo,
+                             bool (*visit)(void *context, const uint8_t id[HISTORY_SHA1_BYTES]),
+                             void *context, struct zt_error *error)
+{
+    struct log *log;
+    const enum zt_status status = log_begin(history, repo, &log, error);
+
+    if (status != ZT_OK)
+        return status;
+    for (size_t i = log->state.count; i > 0; i--)
+        if (log->state.entries[i - 1].texts != NULL &&
+            !visit(context, log->state.entries[i - 1].id))
+            break;
+    log_end(history, log);
+    return ZT_OK;
+}
+
 static void fill_commit(const struct log_state *state, const struct log_entry *entry,
                         struct history_commit *out_commit)
 {
