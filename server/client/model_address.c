@@ -238,6 +238,12 @@ static enum zt_status find_own(struct client *client, const struct client_place 
     return status;
 }
 
+static enum zt_status fail_without_index(struct zt_error *error)
+{
+    return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
+                   "the model has several files, but no index");
+}
+
 /* Finds the first model in the listing whose name has this prefix, if the model has its own
  * file. */
 static enum zt_status find_listed(struct client *client, const struct client_place *place,
@@ -267,8 +273,42 @@ static enum zt_status find_listed(struct client *client, const struct client_pla
         zt_text_is(format, "gguf") && json_member_text(first, "name", &name) == JSON_FOUND)
         status = find_own(client, place, name, out_file, error);
     else
-        status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET,
-                         "the model has several files, but no index");
+        status = fail_without_index(error);
+    json_object_free(answer);
+    return status;
+}
+
+/* Finds the first file with this prefix in its folder. The listing has no models of commits. */
+static enum zt_status find_in_folder(struct client *client, const struct client_place *place,
+                                     const char *beginning, struct model_file *out_file,
+                                     struct zt_error *error)
+{
+    const char *base = strrchr(beginning, '/') != NULL ? strrchr(beginning, '/') + 1 : beginning;
+    struct client_place folder;
+    struct json_t *answer = NULL;
+    const struct json_t *first;
+    struct zt_text href_text;
+    struct href href;
+    enum zt_status status;
+
+    href_init(&href);
+    href_plain(&href, "/files/");
+    href_path(&href, (struct zt_text){beginning, (size_t)(base - beginning)});
+    href_plain(&href, "?limit=1&after=");
+    href_segment(&href, zt_text_from(base));
+    status = href.failed ? zt_fail_memory(error, "a URL")
+                         : api_address_beside(place, href.text, &folder, error);
+    href_free(&href);
+    if (status == ZT_OK)
+        status = ask_json(client, &folder, &answer, error);
+    if (status != ZT_OK)
+        return status;
+    first = json_list_object(json_member_list(answer, "entries"), 0);
+    out_file->place = folder;
+    if (first == NULL || json_member_text(first, "href", &href_text) != JSON_FOUND ||
+        !zt_text_starts_with(href_text, zt_text_from(base)) ||
+        !web_address_follow(&folder.address, href_text.bytes, &out_file->place.address))
+        status = fail_without_index(error);
     json_object_free(answer);
     return status;
 }
@@ -315,7 +355,9 @@ static enum zt_status find_main_file(struct client *client, const struct client_
             return status;
     }
     snprintf(beginning, sizeof(beginning), "%.*s-00001-of-", (int)name.length, name.bytes);
-    return find_listed(client, place, beginning, out_file, error);
+    return strchr(beginning, '@') != NULL
+               ? find_in_folder(client, place, beginning, out_file, error)
+               : find_listed(client, place, beginning, out_file, error);
 }
 
 /* The file that the manifest names. */

@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from containers import pattern
+from joined import files_of_split
 from kept import KEEPS, model, publish, set_revision
 from repositories import wait_for_model
+from wire import ask
 
 NAME = "org/model/weights"
 
@@ -58,6 +61,18 @@ def test_revision_is_read(ztserve, url, command):
     assert (old.status, new.status) == (0, 0), old.errors
     if command == "stats":
         assert old.output != new.output
+
+
+def test_all_parts_of_a_revision_are_pulled(ztserve, tmp_path, server):
+    old, new = (files_of_split("split/m", [pattern(64, seed=seed), pattern(64, seed=seed + 1)]) for seed in (1, 5))
+    for files in (old, new):
+        for path, content in files.items():
+            assert ask(server, "PUT", f"/files/{path}", body=content).status in (201, 204)
+        set_revision(server, "split/m", "v1", "main", fields={"If-None-Match": "*"})
+    result = ztserve("pull", f"{server.url}/split/m@v1", folder=tmp_path)
+    assert result.status == 0, result.errors
+    assert {path.name: path.read_bytes() for path in tmp_path.rglob("*.gguf")} == {path.rpartition("/")[2]: old[path] for path in old}
+    assert ztserve("diff", f"{server.url}/split/m@v1", f"{server.url}/split/m").status == 1
 
 
 def test_unknown_revision_is_named(ztserve, url):
