@@ -15,6 +15,8 @@
 #include "catalog/catalog.h"
 #include "derived/difference.h"
 #include "http/exchange/authorize.h"
+#include "http/revisions/revision.h"
+#include "store/versions/versions_store.h"
 #include "verify/component_digests.h"
 #include "verify/held_component.h"
 #include "verify/verifier.h"
@@ -30,6 +32,8 @@
 #define TRIES_MAX 16
 /* Maximum number of components that one request hashes to find the base. */
 #define CANDIDATES_MAX 8
+/* Number of the model's youngest commits in which the base is looked for. */
+#define COMMITS_MAX 16
 
 struct difference_view {
     uint8_t sha256[SHA256_BYTES]; /* of the base */
@@ -115,23 +119,32 @@ static enum outcome step_verify(struct request *request)
 
 /* --- step: find and verify the base --- */
 
-/* Returns true if a generation has a component of the same name and length that may be the base, and
- * whose digest the index does not have. */
-static bool is_candidate(const struct component_view *view, const struct generation *generation,
-                         uint32_t *out_index)
+/* Returns true if a generation has a plain component of the same name and length. */
+static bool has_component(const struct component_view *view, const struct generation *generation,
+                          uint32_t *out_index)
 {
     const struct zt_model *model = generation->model;
     const struct zt_object *object =
         model != NULL ? zt_model_find(model, zt_object_name(view->object)) : NULL;
     const struct zt_component *component =
         object != NULL ? zt_object_find(model, object, zt_component_name(view->component)) : NULL;
-    uint8_t known[SHA256_BYTES];
 
     if (component == NULL || component == view->component || !zt_component_is_plain(component) ||
-        component->length != view->component->decoded_length || atomic_load(&generation->retired))
+        component->length != view->component->decoded_length)
         return false;
     *out_index = zt_component_index(model, component);
-    if (stored_digest_stated(generation, *out_index, known))
+    return true;
+}
+
+/* Returns true if a generation has a component that may be the base, and whose digest the index
+ * does not have. */
+static bool is_candidate(const struct component_view *view, const struct generation *generation,
+                         uint32_t *out_index)
+{
+    uint8_t known[SHA256_BYTES];
+
+    if (!has_component(view, generation, out_index) || atomic_load(&generation->retired) ||
+        stored_digest_stated(generation, *out_index, known))
         return false;
     /* The digest may have become known since the index was searched. */
     return !stored_digest_whole(generation, *out_index, known) ||
@@ -188,6 +201,71 @@ static bool find_unhashed(struct request *request, struct held_component *out_fo
     return is_found;
 }
 
+/* Opens the model as it was at a commit. Returns NULL if the commit has no such file. */
+static struct generation *open_at(struct request *request, const struct history_repo *repo,
+                                  const char *commit)
+{
+    const struct generation *generation = request->generation;
+    const struct zt_text name = generation_name(generation);
+    char path[MODEL_PATH_SIZE];
+    size_t length;
+
+    if (!revision_store_name(repo, commit, name, path))
+        return NULL;
+    length = strlen(path);
+    if ((size_t)snprintf(path + length, sizeof(path) - length, "%s",
+                         generation->path + name.length) >= sizeof(path) - length)
+        return NULL;
+    return catalog_update(request->server->catalog, path);
+}
+
+/* Hashes the component if its digest is not known. io_tried: how many were hashed. */
+static bool find_in_commit(struct request *request, struct generation *generation,
+                           unsigned *io_tried, struct held_component *out_found)
+{
+    const struct component_view *view = request->context;
+    uint8_t known[SHA256_BYTES];
+    uint32_t index;
+
+    if (!has_component(view, generation, &index))
+        return false;
+    if (stored_digest_stated(generation, index, known) ||
+        stored_digest_whole(generation, index, known)) {
+        if (memcmp(known, view->difference->sha256, SHA256_BYTES) != 0)
+            return false;
+    } else if (++*io_tried > CANDIDATES_MAX)
+        return false;
+    return try_candidate(request, generation, index, out_found);
+}
+
+/* Looks in the model's youngest commits, since a client probably has one of them. A history that
+ * cannot be read has none. */
+static bool find_kept(struct request *request, struct held_component *out_found)
+{
+    struct history *history = store_history(request->server->store);
+    struct history_commit *commits = NULL;
+    struct history_repo repo;
+    struct zt_error ignored;
+    unsigned tried = 0;
+    bool is_found = false;
+    size_t count = 0;
+
+    if (history == NULL)
+        return false;
+    history_repo_of_model(history, generation_name(request->generation), &repo);
+    if (history_list(history, &repo, zt_text_from(HISTORY_MAIN), UINT64_MAX, COMMITS_MAX, &commits,
+                     &count, &ignored) != ZT_OK)
+        return false;
+    for (size_t i = 0; i < count && !is_found; i++) {
+        struct generation *generation = open_at(request, &repo, commits[i].id);
+
+        is_found = generation != NULL && find_in_commit(request, generation, &tried, out_found);
+        generation_release(generation);
+    }
+    free(commits);
+    return is_found;
+}
+
 static void find_on_worker(struct request *request)
 {
     struct difference_view *difference =
@@ -196,7 +274,7 @@ static void find_on_worker(struct request *request)
 
     if (!held_component_find(request->server, difference->sha256, authorize_filter(request),
                              &found) &&
-        !find_unhashed(request, &found))
+        !find_kept(request, &found) && !find_unhashed(request, &found))
         return;
     /* A mirrored file that is not verified yet vouches for nothing. */
     if (generation_is_unverified(found.generation))

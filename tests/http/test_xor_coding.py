@@ -10,7 +10,7 @@ import zstandard
 from clients import Client, write_tokens
 from containers import dense, dense_encoded, pattern, seekable, zstd_dense, zt1, zt2
 from joined import safetensors
-from wire import assert_problem, at_once, component_path, eventually, get, head, publish, sha256_field, verify
+from wire import ask, assert_problem, at_once, component_path, eventually, get, head, publish, sha256_field, verify
 
 BLOCK = 256 << 10
 SIZE = 3 * BLOCK + 1234
@@ -288,3 +288,18 @@ def test_a_long_difference_is_kept_in_a_file(tmp_path, start_server):
     whole = get(server, asked).body
     assert apply(whole, base) == new
     assert get(server, asked, Range="bytes=5000000-5000099").body == whole[5000000:5000100]
+
+
+# --- earlier commits ---
+
+
+@pytest.mark.parametrize("make", [lambda data: zt1({"w": dense(data)}), lambda data: safetensors({"w": data})], ids=["stated", "computed"])
+def test_an_earlier_commit_has_the_base(tmp_path, start_server, make):
+    server = start_server(tmp_path, "--writable", "--keep-versions", "10")
+    versions = [changed(BASE, seed=seed) for seed in range(3)]
+    for version in versions:
+        assert ask(server, "PUT", "/v1/models/org/model/w", {}, make(version)).status in (201, 204)
+    for base in versions:
+        answer = get(server, difference("w", base, "org/model/w"))
+        assert answer.status == 200 and apply(answer.body, base) == versions[-1]
+    assert_problem(get(server, difference("w", BASE, "org/model/w")), 404, "base-not-found")
