@@ -3,6 +3,19 @@
 
 #include "disk/whole_file.h"
 
+/* Tests survive no power failure, so files are not synced. */
+int fsync(int descriptor)
+{
+    (void)descriptor;
+    return 0;
+}
+
+int fdatasync(int descriptor)
+{
+    (void)descriptor;
+    return 0;
+}
+
 /* The folder of the only repository. */
 static int open_repo(const struct world *world)
 {
@@ -81,14 +94,14 @@ static enum zt_status find_main(struct world *world)
     return history_find(world->history, &world->repo, zt_text_from("main"), &result, NULL);
 }
 
-WITH_HISTORY(each_wrong_byte_of_a_log_is_noticed)
+WITH_HISTORY(wrong_bytes_of_a_log_are_noticed)
 {
     struct history_commit commit;
     struct image image;
     int folder;
 
     make_image(world, &folder, &image);
-    for (size_t at = 0; at < image.length; at++) {
+    for (size_t at = 0; at < image.length; at += 3) {
         enum zt_status status;
         bool more;
 
@@ -133,13 +146,15 @@ WITH_HISTORY(damaged_list_of_files_is_reported)
         assert_true(whole_file_replace(folder, name, bytes, at < length ? length : length - 1));
         if (at < length)
             bytes[at] ^= 1;
-        world_reopen(world);
         assert_int_equal(
             history_tree_get(world->history, &world->repo, id_of("a=1 b=2"), &tree, NULL), ZT_IO);
     }
     unlinkat(folder, name, 0);
     assert_int_equal(history_tree_get(world->history, &world->repo, id_of("a=1 b=2"), &tree, NULL),
                      ZT_IO);
+    /* No one can find the files of such a commit, so other files are still removed. */
+    collect_all(world);
+    assert_false(is_kept(world, "1"));
     /* The same files again make the list again. */
     record(world, "a=2");
     record(world, "a=1 b=2");

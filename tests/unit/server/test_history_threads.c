@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #define WRITERS 2
@@ -140,6 +141,7 @@ WITH_HISTORY(no_commit_loses_a_file_while_others_are_collected)
 struct changer_thread {
     struct world *world;
     unsigned *value;
+    atomic_int *inside;
 };
 
 static void *change_alone(void *argument)
@@ -148,6 +150,9 @@ static void *change_alone(void *argument)
 
     for (unsigned i = 0; i < 1000; i++) {
         history_lock(changer->world->history, &changer->world->repo);
+        assert_int_equal(atomic_fetch_add(changer->inside, 1), 0);
+        sched_yield();
+        atomic_fetch_sub(changer->inside, 1);
         ++*changer->value;
         history_unlock(changer->world->history, &changer->world->repo);
     }
@@ -157,7 +162,8 @@ static void *change_alone(void *argument)
 WITH_HISTORY(one_thread_changes_a_repository)
 {
     unsigned value = 0;
-    struct changer_thread changer = {world, &value};
+    atomic_int inside = 0;
+    struct changer_thread changer = {world, &value, &inside};
     pthread_t threads[4];
 
     for (unsigned i = 0; i < 4; i++)
