@@ -18,7 +18,7 @@ thread_files()
         kept_answers kept_bodies large_answers long_bodies metrics mixed_folder models overload parts_written preview \
         processors refused_early reload resumable resumable_end resumable_restart s3_multipart shared_folder shared_statistics side_files \
         slow_readers store_log timing tls tls_certificates under_attack upload upload_descriptors upload_expiry uploads_list \
-        verification writer writer_changes writer_refusals writer_restart
+        verification versions_races writer writer_changes writer_refusals writer_restart
 }
 
 # What a store is asked for: these run over a bucket too. With --all, every file does that is not about the wire.
