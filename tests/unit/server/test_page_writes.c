@@ -23,6 +23,8 @@ static const char *const reads[] = {
     "/v1/models/{model}/objects/{object}/{component}/preview",
     "/v1/models/{model}/export",
     "/v1/models/{model}/verification",
+    "/v1/models/{model}/revisions",
+    "/v1/models/{model}/revisions/{name}",
     "/v1/uploads/{id}",
     "/v1/resumable/{id}",
     "/v1/blobs/sha256/{hex}",
