@@ -291,14 +291,15 @@ void history_collection_free(struct history *history)
 }
 
 /* A process was killed before the first entry of a log. Other threads add one only with the
- * repository locked. */
+ * repository locked, and may just have done so. */
 static void sweep_without_log(struct history *history, const char *key)
 {
     struct log none = {.users = 0};
+    struct history_repo repo;
 
     strcpy(none.file.key, key);
     pthread_mutex_lock(&history->changing);
-    if (!history_is_changing(history))
+    if (!history_is_changing(history) && log_file_name(history, key, &repo, NULL) == ZT_NOT_FOUND)
         history_trees_sweep(history, &none);
     pthread_mutex_unlock(&history->changing);
 }
