@@ -30,10 +30,15 @@ static bool is_of_commit(const char *path)
 
 /* --- keeping --- */
 
+/* history_keep_file or history_keep_removed. */
+typedef enum zt_status (*keep_file)(struct history *history, int folder, const char *name,
+                                    const struct file_identity *identity, const uint8_t sha256[32],
+                                    struct zt_error *error);
+
 /* Keeps the file that a path has, unless its replacement has the same bytes. Returns ZT_NOT_FOUND
  * if there is none; ZT_STALE. */
 static enum zt_status keep_once(struct versions *versions, const char *path,
-                                const uint8_t *replacement, struct zt_error *error)
+                                const uint8_t *replacement, keep_file keep, struct zt_error *error)
 {
     const struct versions_options *options = &versions->options;
     struct store *inner = versions->base.inner;
@@ -54,19 +59,20 @@ static enum zt_status keep_once(struct versions *versions, const char *path,
     folder = store_path_open_parent(versions->root, path, false, &base);
     if (folder < 0)
         return store_fail_errno(error, errno, "cannot open the folder");
-    status = history_keep_file(options->history, folder, base, &identity, sha256, error);
+    status = keep(options->history, folder, base, &identity, sha256, error);
     close(folder);
     return status;
 }
 
 /* Returns ZT_OK also if there is no file. */
 static enum zt_status keep_present(struct versions *versions, const char *path,
-                                   const uint8_t *replacement, struct zt_error *error)
+                                   const uint8_t *replacement, keep_file keep,
+                                   struct zt_error *error)
 {
     enum zt_status status = ZT_STALE;
 
     for (unsigned i = 0; i < KEEP_TRIES && status == ZT_STALE; i++)
-        status = keep_once(versions, path, replacement, error);
+        status = keep_once(versions, path, replacement, keep, error);
     if (status == ZT_STALE)
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
                        "the present file cannot be kept, because another program is changing it");
@@ -86,7 +92,7 @@ static enum zt_status publish(struct store *store, struct staged_file *file, con
     if (is_of_commit(path))
         return fail_of_commit(error);
     if (expected->what != STORE_EXPECTS_NOTHING)
-        status = keep_present(versions_of(store), path, expected->sha256, error);
+        status = keep_present(versions_of(store), path, expected->sha256, history_keep_file, error);
     return status == ZT_OK
                ? inner_of(store)->ops->publish(inner_of(store), file, path, expected, error)
                : status;
@@ -97,14 +103,17 @@ static enum zt_status remove_file(struct store *store, const char *path,
                                   const struct store_expected *expected, struct zt_error *error)
 {
     struct store *inner = inner_of(store);
+    struct versions *versions = versions_of(store);
     enum zt_status kept;
     enum zt_status status;
 
     if (is_of_commit(path))
         return fail_of_commit(error);
-    kept = keep_once(versions_of(store), path, NULL, error);
+    kept = keep_once(versions, path, NULL, history_keep_file, error);
     if (kept == ZT_STALE)
-        kept = keep_present(versions_of(store), path, NULL, error);
+        kept = keep_present(versions, path, NULL, history_keep_file, error);
+    if (kept == ZT_UNSUPPORTED)
+        kept = keep_once(versions, path, NULL, history_keep_removed, error);
     if (kept != ZT_OK && kept != ZT_NOT_FOUND)
         return kept;
     status = inner->ops->remove(inner, path, expected, error);
