@@ -1,9 +1,11 @@
 /* Goes back to an earlier commit: gives kept files their names again, and removes the files that
  * the commit does not have. No byte is copied or read. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/changes.h"
@@ -90,6 +92,32 @@ static const struct history_file *find_bytes(const struct restoration *restorati
     return NULL;
 }
 
+/* A file of the folder that is not in the list could not be read, or belongs to another repository
+ * since a config.json came or went. It would be lost. */
+static enum zt_status check_free(const struct restoration *restoration,
+                                 const struct history_file *wanted, struct zt_error *error)
+{
+    char path[MODEL_PATH_SIZE];
+    const char *base;
+    struct stat info;
+    bool is_free;
+    int folder;
+    enum zt_status status = write_path(restoration, wanted->path, path, error);
+
+    if (status != ZT_OK)
+        return status;
+    folder = store_path_open_parent(store_local_root(restoration->folder), path, false, &base);
+    if (folder < 0)
+        return ZT_OK;
+    is_free = fstatat(folder, base, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode);
+    close(folder);
+    return is_free ? ZT_OK
+                   : zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                             "the present file %s would be replaced, but cannot be kept: it cannot "
+                             "be read, or belongs to another repository",
+                             path);
+}
+
 /* Makes sure that the bytes of every file that must be restored are kept, and that no file gets
  * lost. */
 static enum zt_status keep_all(const struct restoration *restoration, struct zt_error *error)
@@ -107,6 +135,10 @@ static enum zt_status keep_all(const struct restoration *restoration, struct zt_
 
         if (is_same(find_now(restoration, wanted->path), wanted))
             continue;
+        if (find_now(restoration, wanted->path) == NULL)
+            status = check_free(restoration, wanted, error);
+        if (status != ZT_OK)
+            break;
         status = history_stat_kept(restoration->history, wanted->sha256, &ignored, error);
         elsewhere = status == ZT_NOT_FOUND ? find_bytes(restoration, wanted) : NULL;
         if (elsewhere != NULL)

@@ -298,6 +298,16 @@ def test_moving_main_restores_the_files(server, name):
     assert_content(server, component(path), 2)
 
 
+def test_restoring_a_folder_replaces_no_file_of_another_repository(server, name):
+    """Without its config.json, the folder's subfolders are repositories of their own."""
+    assert ask(server, "PUT", f"/files/{name}/config.json", body=b"{}").status == 201
+    whole = ask(server, "PUT", f"/files/{name}/inside/notes.txt", body=b"earlier")["ZT-Commit"]
+    assert ask(server, "DELETE", f"/files/{name}/config.json").status == 204
+    assert ask(server, "PUT", f"/files/{name}/inside/notes.txt", body=b"present").status == 204
+    assert_problem(set_revision(server, f"{name}/model", "main", whole, "branch"), 409, "conflict")
+    assert get(server, f"/files/{name}/inside/notes.txt").body == b"present"
+
+
 def test_main_stays(server, commits):
     assert_problem(ask(server, "DELETE", revisions_path(NAME, "main")), 409, "conflict")
     assert_problem(set_revision(server, NAME, "main", commits[0], "tag"), 400, "invalid-request")

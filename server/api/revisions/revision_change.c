@@ -195,6 +195,8 @@ static bool fail_status(struct change *change, enum zt_status status)
                     "the branch or tag has been changed meanwhile");
     if (status == ZT_NOT_FOUND)
         return fail(change, PROBLEM_REVISION_NOT_FOUND, change->look.error.message);
+    if (status == ZT_UNSUPPORTED) /* A present file cannot be kept. */
+        return fail(change, PROBLEM_CONFLICT, change->look.error.message);
     change->look.status = status;
     return false;
 }
