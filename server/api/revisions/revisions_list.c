@@ -4,6 +4,7 @@
  * occupy no thread: the history or the clock wakes them. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ struct page {
     size_t limit;
     bool pretty;
     bool is_waiting;
+    char head[HISTORY_COMMIT_SIZE]; /* while it is waiting */
     unsigned tries;
     struct timed_wait wait;
 
@@ -181,15 +183,22 @@ static const char *head_of(const struct page *page)
     return page->count > 0 ? page->commits[0].id : "";
 }
 
+/* A page is large, and is read again after the wait. */
+static void keep_head_only(struct page *page)
+{
+    snprintf(page->head, sizeof(page->head), "%s", head_of(page));
+    clear(page);
+}
+
 /* Returns true if the head has moved since the page was read. From memory, because it was read. */
-static bool has_moved(struct page *page)
+static bool has_moved(const struct page *page)
 {
     struct history_found found;
     struct zt_error ignored;
     const bool is_found =
         history_find(page->history, &page->repo, page->revision, &found, &ignored) == ZT_OK;
 
-    return strcmp(is_found ? found.commit : "", head_of(page)) != 0;
+    return strcmp(is_found ? found.commit : "", page->head) != 0;
 }
 
 /* A client that knows another commit, or asks for a later page, gets its answer at once. */
@@ -222,6 +231,7 @@ static enum outcome wait_for_change(struct request *request, struct page *page)
         return read_again(request, page);
     }
     page->is_waiting = true;
+    keep_head_only(page);
     page->wait = (struct timed_wait){
         .waiter = waiter, .due_ms = page->due_ms, .forget = forget, .context = page->history};
     if (!has_moved(page) && timed_waits_add(page->server->waits, &page->wait))
