@@ -81,8 +81,8 @@ static void work_on_one(struct request *request)
 
 static enum outcome run(struct request *request, void (*work)(struct request *request))
 {
-    return store_needs_claims(request->server->store) ? request_work_long(request, work)
-                                                      : request_work(request, work);
+    return recorded_is_long(request->server) ? request_work_long(request, work)
+                                             : request_work(request, work);
 }
 
 enum outcome s3api_delete_object(struct request *request)

@@ -7,6 +7,11 @@
 #include "base/server.h"
 #include "store/versions/versions_store.h"
 
+bool recorded_is_long(struct server *server)
+{
+    return store_needs_claims(server->store) || store_history(server->store) != NULL;
+}
+
 bool recorded_begin(struct recorded *recorded, struct server *server, const char *name,
                     bool is_file, struct failure *failure)
 {

@@ -13,6 +13,10 @@ struct recorded {
     struct recording recording;
 };
 
+/* Returns true if changing a file may take long whatever its size: begin waits for other changes of
+ * the repository and hashes its files, and claims wait for another machine. */
+bool recorded_is_long(struct server *server);
+
 /* Begins a change of a model, or, with is_file, of the file at a path. Hashes unknown files of the
  * repository first. Returns false with failure set. On a worker; may take long. */
 bool recorded_begin(struct recorded *recorded, struct server *server, const char *name,

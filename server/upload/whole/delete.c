@@ -241,6 +241,12 @@ static void run_purge(struct request *request)
 
 /* --- the request --- */
 
+static enum outcome run(struct request *request, void (*work)(struct request *request))
+{
+    return recorded_is_long(request->server) ? request_work_long(request, work)
+                                             : request_work(request, work);
+}
+
 void model_delete_begin(struct request *request)
 {
     bool purges = false;
@@ -270,8 +276,7 @@ enum outcome model_delete_handle(struct request *request)
             return OUTCOME_READY;
         if (purges)
             return request_work_long(request, run_purge);
-        return store_needs_claims(request->server->store) ? request_work_long(request, run_removal)
-                                                          : request_work(request, run_removal);
+        return run(request, run_removal);
     }
     if (removal->failure.is_set)
         return failure_reply(request, &removal->failure);
@@ -322,9 +327,7 @@ enum outcome file_delete_handle(struct request *request)
             return OUTCOME_READY;
         memcpy(removal->path, request->names[0].bytes, request->names[0].length);
         removal->preconditions = write_preconditions(request);
-        return store_needs_claims(request->server->store)
-                   ? request_work_long(request, run_file_removal)
-                   : request_work(request, run_file_removal);
+        return run(request, run_file_removal);
     }
     if (removal->failure.is_set)
         return failure_reply(request, &removal->failure);
