@@ -63,10 +63,15 @@ enum zt_status kept_commit_make_empty(struct request *request, const struct hist
     struct history *history = store_history(request->server->store);
     const struct history_note note = {.client = request->client, .title = EMPTY_TITLE};
     struct history_commit ignored;
-    enum zt_status status;
+    struct history_found found;
+    enum zt_status status = ZT_NOT_FOUND;
 
     history_lock(history, repo);
-    status = history_record(history, repo, branch, NULL, 0, &note, &ignored, error);
+    /* main has the folder's files, and another client may just have put the first ones there. */
+    if (strcmp(branch, HISTORY_MAIN) == 0)
+        status = history_find(history, repo, zt_text_from(branch), &found, error);
+    if (status == ZT_NOT_FOUND)
+        status = history_record(history, repo, branch, NULL, 0, &note, &ignored, error);
     history_unlock(history, repo);
     return status;
 }
