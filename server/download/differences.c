@@ -46,17 +46,30 @@ struct making {
 /* Takes the tensor's bytes in order. */
 struct placing {
     const struct part_file *file;
+    const struct piece_map *map;
     uint64_t at;
     struct zt_hasher *hasher;
 };
 
+/* Leaves alone pieces that have arrived: only the last byte shows whether the tensor is right. */
 static enum zt_status place(void *context, const void *bytes, size_t length, struct zt_error *error)
 {
     struct placing *placing = context;
-    const enum zt_status status = part_file_write(placing->file, placing->at, bytes, length, error);
+    const uint8_t *next = bytes;
+    const uint64_t end = placing->at + length;
+    enum zt_status status = ZT_OK;
 
     zt_hasher_update(placing->hasher, bytes, length);
-    placing->at += length;
+    while (placing->at < end && status == ZT_OK) {
+        const uint32_t piece = piece_map_at(placing->map, placing->at);
+        const uint64_t until = piece_map_end(placing->map, piece);
+        const size_t part = (size_t)((until < end ? until : end) - placing->at);
+
+        if (placing->map->states[piece] == PIECE_MISSING)
+            status = part_file_write(placing->file, placing->at, next, part, error);
+        placing->at += part;
+        next += part;
+    }
     return status;
 }
 
@@ -69,12 +82,12 @@ static bool has_digest(struct zt_hasher *hasher, const struct zt_digest *wanted)
            memcmp(digest.bytes, wanted->bytes, digest.length_bytes) == 0;
 }
 
-static bool decode(const struct part_file *file, const struct difference *difference,
+static bool decode(const struct making *making, const struct difference *difference,
                    struct zt_source *frames)
 {
     const struct zt_xor_difference decoded = {frames, difference->base, difference->base_at,
                                               difference->length};
-    struct placing placing = {.file = file, .at = difference->at};
+    struct placing placing = {.file = making->file, .map = making->map, .at = difference->at};
     const struct zt_sink sink = {place, &placing};
     struct zt_error error;
     bool is_made = zt_hasher_new(difference->digest.algorithm, &placing.hasher) == ZT_OK;
@@ -138,7 +151,7 @@ static bool make(void *context, uint32_t index)
         ask(differences, difference, &web, &error) != ZT_OK || !is_useful(difference, &web) ||
         web_source_open(differences->client, &web, &frames, &error) != ZT_OK)
         return true;
-    difference->is_made = decode(making->file, difference, frames);
+    difference->is_made = decode(making, difference, frames);
     zt_source_close(frames);
     if (difference->is_made)
         count(making, difference, &web);

@@ -2,6 +2,7 @@
 
 import random
 import re
+import struct
 
 import joined
 import meddler as meddling
@@ -253,3 +254,34 @@ def test_a_wrong_difference_does_not_make_a_wrong_file(between, serve, here, pul
     result = pull(f"{between.endpoint}/files/b.zt", "--have", "a")
     assert (result.status, result.errors) == (0, "") and (here / "b.zt").read_bytes() == data
     assert made_of_differences(result) == (0, 0)
+
+
+def wrong_everywhere(request, handler):
+    """Another difference of the same length, which decodes to as many bytes. A skippable frame fills it up."""
+    answer = handler.forward(request)
+    index = int(re.search(r"/w(\d)/", request.target)[1])
+    frame = zstd_frame(b"\1" * (TENSOR_BYTES + 2 * index))
+    rest = len(answer.body) - len(frame) - 8
+    answer.body = frame + struct.pack("<II", 0x184D2A50, rest) + bytes(rest)
+    return answer
+
+
+def test_a_wrong_difference_leaves_bytes_that_arrived_before(between, serve, here, pull):
+    old, new = two_versions()
+    data = as_zt1(new)
+    serve("a.zt", as_zt1(old))
+    serve("b.zt", data)
+    (here / "a").write_bytes(as_zt1(old))
+
+    def is_data(request):
+        return request.range is not None and request.range[1] - request.range[0] > 1 << 20
+
+    # The second tensor arrives in part.
+    rules = [between.meddle(meddling.reply(403), when=is_data), between.meddle(meddling.reset_after(6 << 20), when=is_data, times=1)]
+    assert pull(between.endpoint + "/files/b.zt", "--jobs", "1").status == 1
+    for rule in rules:
+        between.stop(rule)
+    between.meddle(wrong_everywhere, when=lambda request: "coding=" in request.target and request.range[1] > 0)
+    result = pull(between.endpoint + "/files/b.zt", "--have", "a")
+    assert (result.status, result.errors) == (0, "") and (here / "b.zt").read_bytes() == data
+    assert "received earlier" in result.output and made_of_differences(result) == (0, 0)
