@@ -136,22 +136,47 @@ static bool has_component(const struct component_view *view, const struct genera
     return true;
 }
 
-/* Returns true if a generation has a component that may be the base, and whose digest the index
- * does not have. */
-static bool is_candidate(const struct component_view *view, const struct generation *generation,
-                         uint32_t *out_index)
+static bool find_known(const struct generation *generation, uint32_t index,
+                       uint8_t out_sha256[SHA256_BYTES])
+{
+    struct zt_fingerprint hashed;
+
+    if (!decoded_digest_find(generation, index, ZT_DIGEST_SHA256, &hashed))
+        return stored_digest_stated(generation, index, out_sha256) ||
+               stored_digest_whole(generation, index, out_sha256);
+    memcpy(out_sha256, hashed.digest.bytes, SHA256_BYTES);
+    return true;
+}
+
+/* Returns true if a component may be the base. Bytes of a mirror that are not verified yet vouch
+ * for nothing, and reading them would fetch them. out_is_known: its digest is known. */
+static bool may_be_base(const struct component_view *view, const struct generation *generation,
+                        uint32_t index, bool *out_is_known)
 {
     uint8_t known[SHA256_BYTES];
 
-    if (!has_component(view, generation, out_index) || atomic_load(&generation->retired) ||
-        stored_digest_stated(generation, *out_index, known))
-        return false;
-    /* The digest may have become known since the index was searched. */
-    return !stored_digest_whole(generation, *out_index, known) ||
-           memcmp(known, view->difference->sha256, SHA256_BYTES) == 0;
+    *out_is_known = find_known(generation, index, known);
+    return (!*out_is_known || memcmp(known, view->difference->sha256, SHA256_BYTES) == 0) &&
+           atomic_load(&generation->states[index]) != COMPONENT_CORRUPT &&
+           !generation_is_unverified(generation);
 }
 
-/* Hashes a component. Returns true if it is the base. */
+/* Returns true if a generation has a component that may be the base, and whose digest the index
+ * did not have. */
+static bool is_candidate(const struct component_view *view, const struct generation *generation,
+                         uint32_t *out_index)
+{
+    uint8_t stated[SHA256_BYTES];
+    bool is_known;
+
+    return has_component(view, generation, out_index) && !atomic_load(&generation->retired) &&
+           !stored_digest_stated(generation, *out_index, stated) &&
+           may_be_base(view, generation, *out_index, &is_known);
+}
+
+/* Hashes a component. Returns true if it is the base. Also keeps the digest for the decoded bytes,
+ * so that later requests do not hash the component again: the digest of stored bytes may have to
+ * wait for its pieces, or for a verification. */
 static bool try_candidate(struct request *request, struct generation *candidate, uint32_t index,
                           struct held_component *out_found)
 {
@@ -164,6 +189,7 @@ static bool try_candidate(struct request *request, struct generation *candidate,
 
     if (generation == candidate &&
         difference_hash(request->server, generation, index, sha256, &error) == ZT_OK) {
+        decoded_digest_learn(generation, index, sha256);
         stored_digest_learn(request->server, generation, index, sha256);
         files = generation_files(generation);
         *out_found =
@@ -224,16 +250,12 @@ static bool find_in_commit(struct request *request, struct generation *generatio
                            unsigned *io_tried, struct held_component *out_found)
 {
     const struct component_view *view = request->context;
-    uint8_t known[SHA256_BYTES];
+    bool is_known;
     uint32_t index;
 
-    if (!has_component(view, generation, &index))
-        return false;
-    if (stored_digest_stated(generation, index, known) ||
-        stored_digest_whole(generation, index, known)) {
-        if (memcmp(known, view->difference->sha256, SHA256_BYTES) != 0)
-            return false;
-    } else if (++*io_tried > CANDIDATES_MAX)
+    if (!has_component(view, generation, &index) ||
+        !may_be_base(view, generation, index, &is_known) ||
+        (!is_known && ++*io_tried > CANDIDATES_MAX))
         return false;
     return try_candidate(request, generation, index, out_found);
 }
