@@ -256,6 +256,18 @@ static enum outcome take_body(struct request *request, struct described_export *
     return OUTCOME_READY;
 }
 
+/* Frees what only the making of a plan needs, since clients may read a file for hours. */
+static void drop_description(struct described_export *described)
+{
+    const struct export_query query = described->view.query;
+
+    described->view.query = (struct export_query){.target = query.target,
+                                                  .cut = query.cut,
+                                                  .to_f32 = query.to_f32,
+                                                  .leaves_out = query.leaves_out};
+    export_body_clear(&described->body);
+}
+
 enum outcome export_body_handle(struct request *request)
 {
     struct described_export *described = request->context;
@@ -265,9 +277,15 @@ enum outcome export_body_handle(struct request *request)
         return outcome;
     if (described->progress == BODY_IS_READ && !check_body(request, described))
         return OUTCOME_READY;
+    if (described->progress == BODY_IS_READ)
+        json_body_drop(request);
     described->progress = QUERY_IS_MADE;
     if (!model_resolve(request, &outcome) || !find_base(request, described))
         return outcome;
-    return is_for_reference(&described->body) ? reference_reply(request, &described->view.query)
-                                              : reply_view(request, &described->view);
+    if (is_for_reference(&described->body))
+        return reference_reply(request, &described->view.query);
+    outcome = reply_view(request, &described->view);
+    if (outcome == OUTCOME_READY)
+        drop_description(described);
+    return outcome;
 }

@@ -98,3 +98,12 @@ struct zt_text json_body_text(const struct request *request)
     assert(body != NULL && !body->is_too_long);
     return (struct zt_text){body->length > 0 ? body->bytes : "", body->length};
 }
+
+void json_body_drop(struct request *request)
+{
+    struct json_body *body = request->json_body;
+
+    free(body->bytes);
+    body->bytes = NULL;
+    body->length = body->capacity = 0;
+}

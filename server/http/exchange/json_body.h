@@ -18,5 +18,7 @@ bool json_body_refuse_received(struct request *request);
 /* Returns the body, valid as long as the request. May be called on any thread while the request
  * waits. */
 struct zt_text json_body_text(const struct request *request);
+/* Frees the body, which is empty afterwards: a response may take much longer than a request. */
+void json_body_drop(struct request *request);
 
 #endif

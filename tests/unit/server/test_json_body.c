@@ -34,6 +34,16 @@ TEST(pieces_make_one_text)
     request_free(request);
 }
 
+TEST(dropped_text_is_empty)
+{
+    struct request *request = begin();
+
+    send_piece(request, "{}", 2);
+    json_body_drop(request);
+    assert_int_equal(json_body_text(request).length, 0);
+    request_free(request);
+}
+
 TEST(text_of_the_greatest_length_is_kept_and_one_byte_more_is_not)
 {
     struct request *request = begin();
