@@ -227,7 +227,7 @@ static bool find_unhashed(struct request *request, struct held_component *out_fo
     return is_found;
 }
 
-/* Opens the model as it was at a commit. Returns NULL if the commit has no such file. */
+/* Opens the model of a commit. Returns NULL if the commit has no such file. */
 static struct generation *open_at(struct request *request, const struct history_repo *repo,
                                   const char *commit)
 {
