@@ -8,6 +8,7 @@
 
 #include "base/decimal.h"
 #include "base/server.h"
+#include "http/exchange/authorize.h"
 #include "http/exchange/base_url.h"
 #include "http/exchange/problem.h"
 #include "http/fields/uri.h"
@@ -250,6 +251,13 @@ static void write_page(struct request *request, struct past *past, struct histor
         past->last = commits[count - 1].number;
 }
 
+/* Titles and messages may name files that the client may not see. */
+static void hide_notes(struct history_commit *commit)
+{
+    commit->client[0] = commit->message[0] = '\0';
+    snprintf(commit->title, sizeof(commit->title), "%s", HUB_COMMIT_TITLE);
+}
+
 static void write_commits(struct request *request, struct hub_request *hub)
 {
     struct past *past = request->context;
@@ -265,6 +273,9 @@ static void write_commits(struct request *request, struct hub_request *hub)
         past->status = ZT_OK;
     if (past->status != ZT_OK)
         return;
+    if (count > 0 && !authorize_sees_whole_folder(request, zt_text_from(repo.name)))
+        for (size_t i = 0; i < count; i++)
+            hide_notes(&commits[i]);
     json_array_begin(hub->json);
     write_page(request, past, commits, count);
     json_array_end(hub->json);

@@ -70,6 +70,14 @@ def test_a_file_that_is_replaced_after_it_was_listed(server):
     assert resolved(server, first, "a.txt").body == b"one"
 
 
+def test_a_file_in_a_folder_of_a_repository_of_one_part_stays_in_a_commit(server):
+    """Without a config.json, the folder is a repository of its own for the history."""
+    for content in (b"one", b"two", b"three"):
+        change(server, inline("a.txt", content), inline("sub/b.txt", content + b" below"), repo="tiny")
+    found = [one["id"] for one in commits(server, repo="tiny/sub").json()]
+    assert [resolved(server, one, "b.txt", repo="tiny/sub").body for one in found] == [b"three below", b"two below", b"one below"]
+
+
 def test_commits_of_a_deleted_repository_remain(server, lives):
     first = change(server, inline("a.txt", b"one"))
     assert tag(server, "v1").status == 200

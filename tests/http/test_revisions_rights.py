@@ -127,6 +127,16 @@ def test_listing_of_a_commit_shows_only_what_is_visible(server, commits):
     assert WRITER.get(server, f"/v1/models/org/mixed@{commit}/mine").status == 200
 
 
+def test_titles_that_may_name_hidden_files_are_hidden(server, commits):
+    for path in ("/v1/models/org/mixed/mine/revisions", "/v1/models/org/mixed/mine/revisions/v1"):
+        seen = WRITER.get(server, path)
+        assert seen.status == 200 and b"theirs" not in seen.body, seen
+        assert b"theirs" in ADMIN.get(server, path).body or "v1" in path
+    seen = WRITER.get(server, "/api/models/org/mixed/commits/main")
+    assert seen.status == 200 and b"theirs" not in seen.body and b"admin" not in seen.body, seen
+    assert b"theirs" in ADMIN.get(server, "/api/models/org/mixed/commits/main").body
+
+
 def test_bytes_of_a_hidden_version_are_not_found_by_their_digest(server, commits):
     component = ADMIN.get(server, "/v1/models/org/secret/weights@v1").json()["objects"]["w"]["components"]["data"]
     blob = f"/v1/blobs/sha256/{component['digest'].removeprefix('sha256:')}"

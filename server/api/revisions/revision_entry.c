@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "derived/manifest_json.h"
+#include "http/exchange/authorize.h"
 #include "http/fields/uri.h"
 #include "http/revisions/revision.h"
 
@@ -41,6 +42,14 @@ static void write_href(struct json *json, const char *base_path, const char *nam
     href_free(&href);
 }
 
+bool revision_shows_notes(const struct request *request, const struct history_repo *repo)
+{
+    const struct zt_text name = zt_text_from(repo->name);
+
+    return repo->is_root_model ? authorize_sees(request, name)
+                               : authorize_sees_whole_folder(request, name);
+}
+
 void revision_entry_write(struct json *json, const struct revision_entry *entry,
                           const struct history_commit *commit)
 {
@@ -52,9 +61,9 @@ void revision_entry_write(struct json *json, const struct revision_entry *entry,
     json_key_string(json, "time");
     manifest_write_time(json, commit->time_ms * NS_PER_MS);
     revision_write_text(json, "branch", commit->branch);
-    revision_write_text(json, "client", commit->client);
-    revision_write_text(json, "title", commit->title);
-    revision_write_text(json, "message", commit->message);
+    revision_write_text(json, "client", entry->shows_notes ? commit->client : NULL);
+    revision_write_text(json, "title", entry->shows_notes ? commit->title : NULL);
+    revision_write_text(json, "message", entry->shows_notes ? commit->message : NULL);
     write_refs(json, "tags", entry, commit->id, true);
     write_refs(json, "branches", entry, commit->id, false);
     if (revision_store_name(entry->repo, commit->id, entry->model, name))

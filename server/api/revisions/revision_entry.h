@@ -14,7 +14,11 @@ struct revision_entry {
     struct zt_text model; /* its name in the folder */
     const struct history_ref *refs;
     size_t ref_count;
+    bool shows_notes; /* the client may see all files that titles and messages may name */
 };
+
+/* Returns true if the client may see everything in a repository. */
+bool revision_shows_notes(const struct request *request, const struct history_repo *repo);
 
 /* Writes a commit as an object. */
 void revision_entry_write(struct json *json, const struct revision_entry *entry,

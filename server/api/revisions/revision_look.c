@@ -102,7 +102,8 @@ static void write_kept(struct json *json, const struct request *request,
                                          .repo = &look->repo,
                                          .model = look->model,
                                          .refs = look->refs,
-                                         .ref_count = look->ref_count};
+                                         .ref_count = look->ref_count,
+                                         .shows_notes = revision_shows_notes(request, &look->repo)};
 
     revision_write_text(json, "kind", kind_of(look));
     revision_write_text(json, "commit", look->found.commit);

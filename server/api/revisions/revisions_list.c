@@ -259,7 +259,8 @@ static void write_commits(struct json *json, const struct request *request, cons
                                          .repo = &page->repo,
                                          .model = page->model,
                                          .refs = page->refs,
-                                         .ref_count = page->ref_count};
+                                         .ref_count = page->ref_count,
+                                         .shows_notes = revision_shows_notes(request, &page->repo)};
 
     for (size_t i = 0; i < page->count && i < page->limit; i++)
         revision_entry_write(json, &entry, &page->commits[i]);

@@ -9,6 +9,7 @@
 #include "hub/write/commit.h"
 #include "hub/write/repo_current.h"
 #include "store/staging.h"
+#include "store/versions/versions_store.h"
 #include "upload/shared/publish_lock.h"
 #include "upload/shared/removal.h"
 #include "versions/recording.h"
@@ -227,6 +228,37 @@ static bool carry_out_all(struct commit *commit)
     return true;
 }
 
+static bool is_repo(const struct history_repo *a, const struct history_repo *b)
+{
+    return a->is_root_model == b->is_root_model && strcmp(a->name, b->name) == 0;
+}
+
+/* A commit may change files that the history counts as another repository's: those in the folders
+ * of "tiny", which is no repository of its own for it without a config.json. Records their present
+ * state: before the change, so that a file that is replaced stays in a commit, and after it. */
+static bool record_other_repos(struct commit *commit, const struct history_repo *own)
+{
+    struct history *history = store_history(commit->server->store);
+    struct history_repo last = *own;
+    struct recording recording;
+    struct history_commit ignored;
+    struct zt_error error;
+
+    for (size_t i = 0; history != NULL && i < commit->count; i++) {
+        struct history_repo repo;
+
+        history_repo_of_path(history, commit->operations[i].path, &repo);
+        if (is_repo(&repo, own) || is_repo(&repo, &last))
+            continue;
+        last = repo;
+        recording_prepare(commit->server, &repo);
+        if (recording_begin(&recording, commit->server, &repo, &error) != ZT_OK)
+            return failure_of_store(&commit->failure, &error);
+        (void)recording_end(&recording, NULL, &ignored, &error);
+    }
+    return true;
+}
+
 /* Records what was done as one commit of the history, also if the rest could not be. */
 static bool carry_out_recorded(struct commit *commit)
 {
@@ -241,12 +273,14 @@ static bool carry_out_recorded(struct commit *commit)
     bool is_done;
 
     snprintf(repo.name, sizeof(repo.name), "%s", commit->repo);
+    if (!record_other_repos(commit, &repo))
+        return false;
     if (recording_begin(&recording, commit->server, &repo, &error) != ZT_OK)
         return failure_of_store(&commit->failure, &error);
     is_done = carry_out_all(commit);
     if (recording_end(&recording, commit->done > 0 ? &note : NULL, &recorded, &error) == ZT_OK)
         memcpy(commit->recorded, recorded.id, sizeof(recorded.id));
-    return is_done;
+    return record_other_repos(commit, &repo) && is_done;
 }
 
 static bool name_result(struct commit *commit)
