@@ -275,8 +275,9 @@ static bool find_kept(struct request *request, struct held_component *out_found)
     if (history == NULL)
         return false;
     history_repo_of_model(history, generation_name(request->generation), &repo);
-    if (history_list(history, &repo, zt_text_from(HISTORY_MAIN), UINT64_MAX, COMMITS_MAX, &commits,
-                     &count, &ignored) != ZT_OK)
+    if (history_list(history, &repo,
+                     &(struct history_range){zt_text_from(HISTORY_MAIN), UINT64_MAX, COMMITS_MAX},
+                     &commits, &count, &ignored) != ZT_OK)
         return false;
     for (size_t i = 0; i < count && !is_found; i++) {
         struct generation *generation = open_at(request, &repo, commits[i].id);

@@ -267,8 +267,9 @@ static void write_commits(struct request *request, struct hub_request *hub)
     size_t count = 0;
 
     if (history != NULL)
-        past->status = history_list(history, &repo, revision_of(hub), past->below, past->limit + 1,
-                                    &commits, &count, &past->error);
+        past->status = history_list(
+            history, &repo, &(struct history_range){revision_of(hub), past->below, past->limit + 1},
+            &commits, &count, &past->error);
     if (past->status == ZT_NOT_FOUND)
         past->status = ZT_OK;
     if (past->status != ZT_OK)

@@ -29,7 +29,7 @@ static enum zt_status list_once(struct server *server, const struct store_revisi
 enum zt_status repo_revision_list_mirrored(struct server *server, const char *name,
                                            struct zt_text revision,
                                            const struct store_revision *found,
-                                           struct hub_version **out_version, bool *out_is_now,
+                                           struct repo_mirrored *out_mirrored,
                                            struct zt_error *error)
 {
     struct store *store = server->store;
@@ -37,17 +37,17 @@ enum zt_status repo_revision_list_mirrored(struct server *server, const char *na
     struct store_revision after;
 
     for (int i = 0; i < MOVES_MAX; i++, before = after) {
-        enum zt_status status = list_once(server, &before, out_version, error);
+        enum zt_status status = list_once(server, &before, &out_mirrored->version, error);
 
         if (status == ZT_OK)
             status = store->revisions->find(store, name, revision, &after, error);
         if (status == ZT_OK && strcmp(before.commit, after.commit) == 0 &&
             strcmp(before.folder, after.folder) == 0) {
-            *out_is_now = before.is_current;
+            out_mirrored->is_now = before.is_current;
             return ZT_OK;
         }
-        hub_version_release(*out_version);
-        *out_version = NULL;
+        hub_version_release(out_mirrored->version);
+        out_mirrored->version = NULL;
         if (status != ZT_OK)
             return status;
     }

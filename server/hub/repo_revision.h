@@ -5,12 +5,17 @@
 
 #include "hub/version.h"
 
+struct repo_mirrored {
+    struct hub_version *version;
+    bool is_now; /* the current commit */
+};
+
 /* Lists a revision of a mirrored repository. found: the result of the first search in the store.
- * *out_is_now: it is the current commit. On a worker, as the following functions. */
+ * On a worker, as the following functions. */
 enum zt_status repo_revision_list_mirrored(struct server *server, const char *name,
                                            struct zt_text revision,
                                            const struct store_revision *found,
-                                           struct hub_version **out_version, bool *out_is_now,
+                                           struct repo_mirrored *out_mirrored,
                                            struct zt_error *error);
 
 /* Lists a kept revision, with views of its models, unless the revision is the commit of the stored

@@ -388,8 +388,7 @@ static enum hub_found list_mirrored(struct hub_repos *repos, struct repo *repo,
     const bool wants_now = !is_name || hub_revision_of(lookup->revision) == HUB_REVISION_NOW;
     const unsigned changes = atomic_load(&repos->server->files_changed);
     const uint64_t begun = ++repo->begun;
-    struct hub_version *version = NULL;
-    bool is_now = false;
+    struct repo_mirrored mirrored = {.version = NULL};
     enum hub_found result;
     enum zt_status status;
 
@@ -397,11 +396,11 @@ static enum hub_found list_mirrored(struct hub_repos *repos, struct repo *repo,
     pthread_mutex_unlock(&repo->lock);
     status = repo_revision_list_mirrored(repos->server, repo->name,
                                          wants_now ? zt_text_from("main") : lookup->revision, found,
-                                         &version, &is_now, &lookup->error);
+                                         &mirrored, &lookup->error);
     pthread_mutex_lock(&repo->lock);
     if (status != ZT_OK)
         return conclude_without_now(repo, lookup, status);
-    result = take_mirrored(repo, lookup, version, is_now);
+    result = take_mirrored(repo, lookup, mirrored.version, mirrored.is_now);
     if (wants_now) {
         repo->ended = begun;
         repo->seen_changes = changes;

@@ -47,8 +47,9 @@ static enum zt_status record(struct server *server, const struct history_repo *r
     if (status != ZT_OK)
         return status;
     if (state.count > 0 || !is_unknown(history, repo))
-        status = history_record(history, repo, HISTORY_MAIN, state.files, state.count, note,
-                                out_commit, error);
+        status = history_record(history, repo,
+                                &(struct history_head){HISTORY_MAIN, state.files, state.count},
+                                note, out_commit, error);
     folder_state_free(&state);
     atomic_fetch_add(&server->commits_recorded, 1);
     return status;

@@ -28,11 +28,15 @@ enum zt_status recording_begin(struct recording *recording, struct server *serve
 enum zt_status recording_end(struct recording *recording, const struct history_note *note,
                              struct history_commit *out_commit, struct zt_error *error);
 
+struct recording_target {
+    const char *commit;
+    const char *expected; /* the commit that main must have, or NULL */
+};
+
 /* Replaces the files of the folder by the files of a commit, and records that as a commit of main.
- * expected: the commit that main must have, or NULL. Returns ZT_ARGUMENT if it does not;
- * ZT_NOT_FOUND. On a worker. */
+ * Returns ZT_ARGUMENT if main has another commit than expected; ZT_NOT_FOUND. On a worker. */
 enum zt_status recording_restore(struct server *server, const struct history_repo *repo,
-                                 const char *commit, const char *expected,
+                                 const struct recording_target *target,
                                  const struct history_note *note, struct history_commit *out_commit,
                                  struct zt_error *error);
 

@@ -329,7 +329,7 @@ static enum zt_status restore_held(struct restoration *restoration, const char *
 }
 
 enum zt_status recording_restore(struct server *server, const struct history_repo *repo,
-                                 const char *commit, const char *expected,
+                                 const struct recording_target *target,
                                  const struct history_note *note, struct history_commit *out_commit,
                                  struct zt_error *error)
 {
@@ -348,9 +348,9 @@ enum zt_status recording_restore(struct server *server, const struct history_rep
     status = recording_begin(&recording, server, repo, error);
     if (status != ZT_OK)
         return status;
-    status = history_tree_get(restoration.history, repo, commit, &restoration.tree, error);
+    status = history_tree_get(restoration.history, repo, target->commit, &restoration.tree, error);
     if (status == ZT_OK)
-        status = restore_held(&restoration, expected, &is_changed, error);
+        status = restore_held(&restoration, target->expected, &is_changed, error);
     history_tree_release(restoration.tree);
     folder_state_free(&restoration.now);
     if (recording_end(&recording, is_changed ? note : NULL, out_commit, &late) != ZT_OK &&

@@ -255,9 +255,10 @@ static bool set_main(struct request *request, struct change *change, const char 
 
     snprintf(title, sizeof(title), "Restore %.*s", (int)change->target.length,
              change->target.bytes);
-    status = recording_restore(request->server, &change->look.repo, commit,
-                               is_conditional ? change->look.found.commit : NULL, &note, &made,
-                               &change->look.error);
+    status = recording_restore(
+        request->server, &change->look.repo,
+        &(struct recording_target){commit, is_conditional ? change->look.found.commit : NULL},
+        &note, &made, &change->look.error);
     return status == ZT_OK || fail_status(change, status);
 }
 

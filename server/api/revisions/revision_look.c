@@ -58,7 +58,8 @@ static enum zt_status read_kept(struct revision_look *look)
     history_repo_of_model(look->history, look->model, &look->repo);
     status = history_find(look->history, &look->repo, look->name, &look->found, &look->error);
     if (status == ZT_OK)
-        status = history_list(look->history, &look->repo, look->name, UINT64_MAX, 1, &look->commit,
+        status = history_list(look->history, &look->repo,
+                              &(struct history_range){look->name, UINT64_MAX, 1}, &look->commit,
                               &count, &look->error);
     if (status == ZT_OK)
         status =

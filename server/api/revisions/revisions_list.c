@@ -163,8 +163,10 @@ static void read_page(struct request *request)
     page->status = ZT_NOT_FOUND;
     if (page->history != NULL) {
         history_repo_of_model(page->history, page->model, &page->repo);
-        page->status = history_list(page->history, &page->repo, page->revision, page->below,
-                                    page->limit + 1, &page->commits, &page->count, &page->error);
+        page->status =
+            history_list(page->history, &page->repo,
+                         &(struct history_range){page->revision, page->below, page->limit + 1},
+                         &page->commits, &page->count, &page->error);
     }
     if (page->status == ZT_OK) {
         page->status =

@@ -238,8 +238,9 @@ static enum zt_status record_files(struct commit *commit, const struct history_t
     add_new(commit, &files);
     assert(files.count <= tree->count + commit->count);
     qsort(files.list, files.count, sizeof(*files.list), compare_files);
-    status = history_record(history_of(commit), &repo, commit->branch, files.list, files.count,
-                            &note, &made, error);
+    status = history_record(history_of(commit), &repo,
+                            &(struct history_head){commit->branch, files.list, files.count}, &note,
+                            &made, error);
     if (status == ZT_OK)
         memcpy(commit->recorded, made.id, sizeof(commit->recorded));
     free(files.list);

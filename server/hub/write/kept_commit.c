@@ -71,7 +71,8 @@ enum zt_status kept_commit_make_empty(struct request *request, const struct hist
     if (strcmp(branch, HISTORY_MAIN) == 0)
         status = history_find(history, repo, zt_text_from(branch), &found, error);
     if (status == ZT_NOT_FOUND)
-        status = history_record(history, repo, branch, NULL, 0, &note, &ignored, error);
+        status = history_record(history, repo, &(struct history_head){branch, NULL, 0}, &note,
+                                &ignored, error);
     history_unlock(history, repo);
     return status;
 }

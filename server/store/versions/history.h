@@ -145,13 +145,18 @@ void history_tree_release(const struct history_tree *tree);
 /* Returns NULL if there is no such file. */
 const struct history_file *history_tree_find(const struct history_tree *tree, struct zt_text path);
 
-/* Returns up to limit commits of a branch, tag or commit, the youngest first, beginning with the
- * first one whose number is below `below` (UINT64_MAX: the youngest). The caller frees the array.
- * Returns ZT_NOT_FOUND for an unknown revision. */
+/* Up to limit commits of a branch, tag or commit, the youngest first, beginning with the first one
+ * whose number is below `below` (UINT64_MAX: the youngest). */
+struct history_range {
+    struct zt_text revision;
+    uint64_t below;
+    size_t limit;
+};
+
+/* The caller frees the array. Returns ZT_NOT_FOUND for an unknown revision. */
 enum zt_status history_list(struct history *history, const struct history_repo *repo,
-                            struct zt_text revision, uint64_t below, size_t limit,
-                            struct history_commit **out_commits, size_t *out_count,
-                            struct zt_error *error);
+                            const struct history_range *range, struct history_commit **out_commits,
+                            size_t *out_count, struct zt_error *error);
 
 /* Calls visit for each commit that is kept, the youngest first, until it returns false. visit is
  * called under a lock: it must not call the history, and never waits. */
@@ -192,14 +197,20 @@ struct history_note {
     const char *message; /* or NULL */
 };
 
-/* Records a commit as the head of a branch, which it makes if necessary, with files sorted by path.
+/* A new state of a branch. */
+struct history_head {
+    const char *branch;
+    const struct history_file *files; /* sorted by path */
+    size_t count;
+};
+
+/* Records a commit as the head of a branch, which it makes if necessary.
  * Records nothing if the head has the same files. For a branch other than main, all files must be
  * kept or in the folder. Then forgets the commits that are beyond what is kept. The repository must
  * be locked. Writes. */
 enum zt_status history_record(struct history *history, const struct history_repo *repo,
-                              const char *branch, const struct history_file *files, size_t count,
-                              const struct history_note *note, struct history_commit *out_commit,
-                              struct zt_error *error);
+                              const struct history_head *head, const struct history_note *note,
+                              struct history_commit *out_commit, struct zt_error *error);
 
 /* Makes a branch or tag, or moves it. expected: the commit it must have; NULL: any or none; "":
  * it must not exist yet. Returns ZT_ARGUMENT if that does not hold, ZT_NOT_FOUND for an unknown

@@ -318,9 +318,8 @@ static enum zt_status record(struct history *history, struct log *log,
 }
 
 enum zt_status history_record(struct history *history, const struct history_repo *repo,
-                              const char *branch, const struct history_file *files, size_t count,
-                              const struct history_note *note, struct history_commit *out_commit,
-                              struct zt_error *error)
+                              const struct history_head *head, const struct history_note *note,
+                              struct history_commit *out_commit, struct zt_error *error)
 {
     struct history_commit commit = {.number = 0};
     struct zt_error own;
@@ -330,17 +329,17 @@ enum zt_status history_record(struct history *history, const struct history_repo
     error = error != NULL ? error : &own;
     if (!history_is_writing(history))
         return history_refuse(error);
-    if (!history_ref_is_valid(zt_text_from(branch)))
+    if (!history_ref_is_valid(zt_text_from(head->branch)))
         return zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "a branch cannot have this name");
-    status = history_files_check(files, count, error);
+    status = history_files_check(head->files, head->count, error);
     if (status == ZT_OK)
-        status = history_commit_id(files, count, commit.id, error);
+        status = history_commit_id(head->files, head->count, commit.id, error);
     if (status == ZT_OK)
         status = log_pin(history, repo, &log, error);
     if (status != ZT_OK)
         return status;
-    fill_commit(&commit, branch, note, log);
-    status = record(history, log, &commit, files, count, error);
+    fill_commit(&commit, head->branch, note, log);
+    status = record(history, log, &commit, head->files, head->count, error);
     log_unpin(history, log);
     if (status == ZT_OK)
         *out_commit = commit;

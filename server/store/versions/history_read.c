@@ -133,9 +133,8 @@ static enum zt_status list(const struct log_state *state, const struct log_entry
 }
 
 enum zt_status history_list(struct history *history, const struct history_repo *repo,
-                            struct zt_text revision, uint64_t below, size_t limit,
-                            struct history_commit **out_commits, size_t *out_count,
-                            struct zt_error *error)
+                            const struct history_range *range, struct history_commit **out_commits,
+                            size_t *out_count, struct zt_error *error)
 {
     const struct log_entry *entry;
     const struct log_ref *ref;
@@ -144,11 +143,12 @@ enum zt_status history_list(struct history *history, const struct history_repo *
 
     if (status != ZT_OK)
         return status;
-    entry = find_entry(&log->state, revision, &ref);
+    entry = find_entry(&log->state, range->revision, &ref);
     if (entry == NULL)
         status = ZT_NOT_FOUND;
     else
-        status = list(&log->state, skip(&log->state, entry, below), limit, out_commits, out_count);
+        status = list(&log->state, skip(&log->state, entry, range->below), range->limit,
+                      out_commits, out_count);
     log_end(history, log);
     if (status == ZT_NOT_FOUND)
         return fail_unknown(error);

@@ -141,7 +141,8 @@ static inline enum zt_status try_record_on(struct world *world, const char *bran
 
     describe(text, &described);
     history_lock(world->history, &world->repo);
-    status = history_record(world->history, &world->repo, branch, described.files, described.count,
+    status = history_record(world->history, &world->repo,
+                            &(struct history_head){branch, described.files, described.count},
                             &(struct history_note){.client = "ci", .title = text, .message = NULL},
                             out_commit, &error);
     history_unlock(world->history, &world->repo);
@@ -177,8 +178,9 @@ static inline const char *titles(struct world *world, const char *revision)
     static char text[4096];
     struct history_commit *commits;
     size_t count;
-    const enum zt_status status = history_list(world->history, &world->repo, zt_text_from(revision),
-                                               UINT64_MAX, 100, &commits, &count, NULL);
+    const enum zt_status status = history_list(
+        world->history, &world->repo,
+        &(struct history_range){zt_text_from(revision), UINT64_MAX, 100}, &commits, &count, NULL);
 
     if (status == ZT_NOT_FOUND)
         return "-";

@@ -69,15 +69,17 @@ WITH_HISTORY(list_continues_below_a_number)
     record(world, "a=1");
     second = record(world, "a=2");
     record(world, "a=3");
-    assert_ok(history_list(world->history, &world->repo, zt_text_from("main"), UINT64_MAX, 2,
-                           &commits, &count, NULL));
+    assert_ok(history_list(world->history, &world->repo,
+                           &(struct history_range){zt_text_from("main"), UINT64_MAX, 2}, &commits,
+                           &count, NULL));
     assert_int_equal(count, 2);
     assert_int_equal(commits[1].number, second);
     assert_string_equal(commits[0].parent, id_of("a=2"));
     assert_string_equal(commits[0].client, "ci");
     assert_string_equal(commits[0].branch, "main");
     free(commits);
-    assert_ok(history_list(world->history, &world->repo, zt_text_from("main"), second, 2, &commits,
+    assert_ok(history_list(world->history, &world->repo,
+                           &(struct history_range){zt_text_from("main"), second, 2}, &commits,
                            &count, NULL));
     assert_int_equal(count, 1);
     assert_string_equal(commits[0].title, "a=1");

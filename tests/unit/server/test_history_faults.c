@@ -126,8 +126,9 @@ static void go_back(struct world *world, char *content)
     size_t count;
     char text[CONTENT_SIZE + 2];
 
-    if (history_list(world->history, &world->repo, zt_text_from("main"), UINT64_MAX, 2, &commits,
-                     &count, NULL) != ZT_OK)
+    if (history_list(world->history, &world->repo,
+                     &(struct history_range){zt_text_from("main"), UINT64_MAX, 2}, &commits, &count,
+                     NULL) != ZT_OK)
         return;
     identity = identity_in(world, "a");
     if (count == 2 &&
@@ -189,8 +190,9 @@ static void check(struct world *world, const char *content)
 
     assert_ok(history_refs(world->history, &world->repo, &list, &ref_count, NULL));
     for (size_t i = 0; i < ref_count; i++) {
-        assert_ok(history_list(world->history, &world->repo, zt_text_from(list[i].name), UINT64_MAX,
-                               100, &commits, &count, NULL));
+        assert_ok(history_list(world->history, &world->repo,
+                               &(struct history_range){zt_text_from(list[i].name), UINT64_MAX, 100},
+                               &commits, &count, NULL));
         assert_true(count > 0);
         for (size_t j = 0; j < count; j++)
             check_commit(world, commits[j].id, content);

@@ -143,7 +143,8 @@ WITH_HISTORY(files_that_are_kept_for_a_commit_in_progress_stay)
     assert_ok(history_keep_file(world->history, world->root, "file", &identity, sha256, NULL));
     collect_all(world);
     collect_all(world);
-    assert_ok(history_record(world->history, &world->repo, "dev", described.files, 1,
+    assert_ok(history_record(world->history, &world->repo,
+                             &(struct history_head){"dev", described.files, 1},
                              &(struct history_note){.title = ""}, &commit, NULL));
     history_unlock(world->history, &world->repo);
     collect_all(world);

@@ -15,8 +15,10 @@ static enum zt_status record_files(struct world *world, const struct described *
     enum zt_status status;
 
     history_lock(world->history, &world->repo);
-    status = history_record(world->history, &world->repo, HISTORY_MAIN, described->files,
-                            described->count, &(struct history_note){.title = ""}, &commit, NULL);
+    status =
+        history_record(world->history, &world->repo,
+                       &(struct history_head){HISTORY_MAIN, described->files, described->count},
+                       &(struct history_note){.title = ""}, &commit, NULL);
     history_unlock(world->history, &world->repo);
     return status;
 }
@@ -39,8 +41,9 @@ static enum zt_status read_all(struct world *world)
     if (status != ZT_OK)
         return status;
     free(list);
-    status = history_list(world->history, &world->repo, zt_text_from("main"), UINT64_MAX, 9,
-                          &commits, &count, NULL);
+    status = history_list(world->history, &world->repo,
+                          &(struct history_range){zt_text_from("main"), UINT64_MAX, 9}, &commits,
+                          &count, NULL);
     if (status != ZT_OK)
         return status;
     assert_true(count > 1);

@@ -131,9 +131,9 @@ WITH_HISTORY(odd_bytes_in_names_and_texts_come_back)
     title[sizeof(title) - 1] = '\0';
     memcpy(title + sizeof(made.title) - 2, "\xc3\xa9", 2); /* across the end */
     history_lock(world->history, &world->repo);
-    assert_ok(history_record(world->history, &world->repo, HISTORY_MAIN, &file, 1,
-                             &(struct history_note){.title = title, .message = "a\n\"\xff"}, &made,
-                             NULL));
+    assert_ok(history_record(
+        world->history, &world->repo, &(struct history_head){HISTORY_MAIN, &file, 1},
+        &(struct history_note){.title = title, .message = "a\n\"\xff"}, &made, NULL));
     history_unlock(world->history, &world->repo);
     world_reopen(world);
     assert_int_equal(history_tree_get(world->history, &world->repo, "main", &tree, NULL),
@@ -141,8 +141,9 @@ WITH_HISTORY(odd_bytes_in_names_and_texts_come_back)
     assert_ok(history_tree_get(world->history, &world->repo, made.id, &tree, NULL));
     assert_string_equal(tree->files[0].path, file.path);
     history_tree_release(tree);
-    assert_ok(history_list(world->history, &world->repo, zt_text_from("main"), UINT64_MAX, 1,
-                           &commits, &count, NULL));
+    assert_ok(history_list(world->history, &world->repo,
+                           &(struct history_range){zt_text_from("main"), UINT64_MAX, 1}, &commits,
+                           &count, NULL));
     assert_int_equal(strlen(commits[0].title), sizeof(made.title) - 2);
     assert_string_equal(commits[0].message, "a\n\"\xff");
     free(commits);

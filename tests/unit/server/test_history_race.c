@@ -87,8 +87,9 @@ static enum zt_status change(struct writer *writer, unsigned turn)
     if (status == ZT_OK)
         status = replace(writer, 1, b);
     if (status == ZT_OK)
-        status = history_record(history, &repo, HISTORY_MAIN, described.files, described.count,
-                                &(struct history_note){.title = text}, &commit, NULL);
+        status = history_record(
+            history, &repo, &(struct history_head){HISTORY_MAIN, described.files, described.count},
+            &(struct history_note){.title = text}, &commit, NULL);
     history_unlock(history, &repo);
     return status;
 }
@@ -178,7 +179,8 @@ static void *run_reader(void *context)
         size_t count;
 
         repo_of(turn % WRITERS, &repo);
-        if (history_list(race->world->history, &repo, zt_text_from(HISTORY_MAIN), UINT64_MAX, 10,
+        if (history_list(race->world->history, &repo,
+                         &(struct history_range){zt_text_from(HISTORY_MAIN), UINT64_MAX, 10},
                          &commits, &count, NULL) != ZT_OK)
             continue;
         if (count > 0)

@@ -50,7 +50,8 @@ static void *write_commits(void *argument)
         sha_of_update(writer, i, text, file.sha256);
         put(world, name, text);
         file.size_bytes = strlen(text);
-        assert_ok(history_record(world->history, &writer->repo, HISTORY_MAIN, &file, 1,
+        assert_ok(history_record(world->history, &writer->repo,
+                                 &(struct history_head){HISTORY_MAIN, &file, 1},
                                  &(struct history_note){.title = text}, &commit, NULL));
         history_unlock(world->history, &writer->repo);
         if (i % 8 == 5) {
@@ -88,9 +89,9 @@ static void *read_commits(void *argument)
     while (atomic_load(&writing) > 0) {
         struct history_commit *commits;
         size_t count;
-        const enum zt_status status =
-            history_list(writer->world->history, &writer->repo, zt_text_from("main"), UINT64_MAX, 9,
-                         &commits, &count, NULL);
+        const enum zt_status status = history_list(
+            writer->world->history, &writer->repo,
+            &(struct history_range){zt_text_from("main"), UINT64_MAX, 9}, &commits, &count, NULL);
 
         assert_true(status == ZT_OK || status == ZT_NOT_FOUND);
         if (status != ZT_OK)

@@ -100,7 +100,8 @@ static const char *titles(struct world *world)
     struct history_commit *commits;
     size_t count;
 
-    assert_ok(history_list(history_of(world), &repo, zt_text_from(HISTORY_MAIN), UINT64_MAX, 100,
+    assert_ok(history_list(history_of(world), &repo,
+                           &(struct history_range){zt_text_from(HISTORY_MAIN), UINT64_MAX, 100},
                            &commits, &count, NULL));
     text[0] = '\0';
     for (size_t i = 0; i < count; i++)
@@ -114,7 +115,8 @@ static enum zt_status restore(struct world *world, const char *commit, const cha
     const struct history_note note = {.title = "back"};
     struct history_commit restored;
     enum zt_status status =
-        recording_restore(&world->server, &repo, commit, expected, &note, &restored, NULL);
+        recording_restore(&world->server, &repo, &(struct recording_target){commit, expected},
+                          &note, &restored, NULL);
 
     if (status == ZT_OK)
         assert_string_equal(restored.id, commit);

@@ -145,7 +145,8 @@ static const char *record(struct world *world)
         assert_ok(sha_of(world->inner, path, files[count++].sha256));
     }
     history_lock(world->history, &repo);
-    assert_ok(history_record(world->history, &repo, HISTORY_MAIN, files, count,
+    assert_ok(history_record(world->history, &repo,
+                             &(struct history_head){HISTORY_MAIN, files, count},
                              &(struct history_note){.title = "t"}, &commit, NULL));
     history_unlock(world->history, &repo);
     return commit.id;
