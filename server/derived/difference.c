@@ -60,6 +60,7 @@ static enum zt_status read_block(struct zt_decoder *decoder, uint8_t *bytes, siz
             return status;
         length += part;
     }
+    assert(length <= ZT_XOR_BLOCK_BYTES);
     *out_length = length;
     return ZT_OK;
 }
@@ -131,6 +132,7 @@ static enum zt_status make_blocks(const struct making *making, struct block *blo
 
     if (length / ZT_XOR_BLOCK_BYTES < most)
         most = (unsigned)(length / ZT_XOR_BLOCK_BYTES) + 1;
+    assert(most > 0 && most <= BLOCKS_MOST);
     for (*out_count = 0; *out_count < most; ++*out_count) {
         struct block *block = &blocks[*out_count];
 
@@ -147,6 +149,7 @@ static bool encode_block(void *context, uint32_t index)
 {
     struct block *block = &((struct block *)context)[index];
 
+    assert(block->length <= ZT_XOR_BLOCK_BYTES);
     return zt_xor_encode(block->encoder, block->bytes, block->bytes + ZT_XOR_BLOCK_BYTES,
                          block->length, &block->frame, &block->error) == ZT_OK;
 }
@@ -169,6 +172,7 @@ static enum zt_status read_blocks(struct zt_decoder *const decoders[2], struct b
         if (block->length < ZT_XOR_BLOCK_BYTES)
             break;
     }
+    assert(*out_count <= count);
     return ZT_OK;
 }
 
@@ -193,6 +197,7 @@ static enum zt_status encode_all(const struct making *making, struct zt_decoder 
         if (status != ZT_OK)
             break;
         /* No bytes at all are one empty frame. */
+        assert(filled <= count);
         turn.count = filled == 0 && sink->length == 0 ? 1 : filled;
         if (turn.count == 0)
             break;
@@ -243,6 +248,7 @@ static void run_making(struct job *job)
     struct making *making = (struct making *)job;
     struct zt_error error;
 
+    assert(making->difference != NULL);
     if (memo_begin(making->difference, job)) {
         const enum zt_status status = encode(making, &error);
 
@@ -302,6 +308,7 @@ enum memo_answer difference_ask(struct server *server, struct decoded *differenc
         .server = server, .difference = difference, .component = *component, .base = *base};
     enum memo_answer answer;
 
+    assert(component->generation != NULL && base->generation != NULL);
     if (is_stopping(server)) {
         fail_stopping(error);
         return MEMO_FAILED;

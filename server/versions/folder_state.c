@@ -2,6 +2,7 @@
  * walk holds descriptors. */
 #include "versions/folder_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static bool add(struct listing *listing, const char *path, const struct file_ide
 {
     struct entry entry = {.path = strdup(path), .identity = *identity};
 
+    assert(listing->count <= listing->capacity);
     if (entry.path == NULL ||
         zt_array_reserve(&listing->entries, &listing->capacity, listing->count + 1, sizeof(entry),
                          SIZE_MAX) != ZT_OK) {
@@ -58,6 +60,7 @@ static bool visit(void *context, const char *path, const struct file_identity *i
     struct listing *listing = context;
     const size_t skipped = listing->repo->is_root_model ? 0 : strlen(listing->repo->name) + 1;
 
+    assert(!listing->has_failed);
     if (identity == NULL || (listing->repo->is_root_model && !is_of_repo(listing, path)))
         return true;
     listing->has_failed = !add(listing, path + skipped, identity);
@@ -172,6 +175,7 @@ static enum zt_status hash_all(struct server *server, const struct history_repo 
         state->files[used] = file;
         state->identities[used++] = identity;
     }
+    assert(used <= state->count && state->count <= state->path_count);
     state->count = used;
     return status == ZT_NOT_FOUND ? ZT_STALE : status;
 }
@@ -203,6 +207,7 @@ enum zt_status folder_state_read(struct server *server, const struct history_rep
 
 void folder_state_free(struct folder_state *state)
 {
+    assert(state->count <= state->path_count);
     for (size_t i = 0; i < state->path_count; i++)
         free(state->paths[i]);
     free(state->paths);
@@ -215,6 +220,7 @@ const struct history_file *folder_state_find(const struct folder_state *state, c
 {
     const struct history_file key = {.path = path};
 
+    assert(state->count == 0 || state->files != NULL);
     return state->count > 0 ? bsearch(&key, state->files, state->count, sizeof(key), compare_files)
                             : NULL;
 }

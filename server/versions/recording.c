@@ -1,6 +1,7 @@
 /* Records the state of a repository's folder before and after a change. */
 #include "versions/recording.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ static enum zt_status record(struct server *server, const struct history_repo *r
     struct folder_state state;
     enum zt_status status = folder_state_read(server, repo, &state, error);
 
+    assert(history != NULL && note->title != NULL);
     memset(out_commit, 0, sizeof(*out_commit));
     if (status != ZT_OK)
         return status;
@@ -83,6 +85,7 @@ enum zt_status recording_end(struct recording *recording, const struct history_n
     memset(out_commit, 0, sizeof(*out_commit));
     if (!recording->is_locked)
         return ZT_OK;
+    assert(recording->server != NULL);
     if (note != NULL)
         status = record(recording->server, &recording->repo, note, out_commit, error);
     if (status != ZT_OK)

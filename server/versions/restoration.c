@@ -1,5 +1,6 @@
 /* Goes back to an earlier commit: gives kept files their names again, and removes the files that
  * the commit does not have. No byte is copied or read. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -68,6 +69,7 @@ static enum zt_status keep(const struct restoration *restoration, const struct h
     int folder;
     enum zt_status status = write_path(restoration, file->path, path, error);
 
+    assert(at < restoration->now.count);
     if (status == ZT_OK)
         status = open_folder(restoration, path, &folder, &base, error);
     if (status != ZT_OK)
@@ -218,6 +220,7 @@ static enum zt_status restore_files(struct restoration *restoration, struct zt_e
 {
     enum zt_status status = ZT_OK;
 
+    assert(restoration->restored == 0);
     for (size_t i = 0; i < restoration->tree->count && status == ZT_OK; i++) {
         const struct history_file *wanted = &restoration->tree->files[i];
 
@@ -239,6 +242,8 @@ static bool is_untouched(const struct restoration *restoration, const struct his
 
     if (!is_same(before, wanted))
         return true;
+    assert(before >= restoration->now.files &&
+           before < restoration->now.files + restoration->now.count);
     then = &restoration->now.identities[before - restoration->now.files];
     return then->device == identity->device && then->inode == identity->inode &&
            then->size_bytes == identity->size_bytes && then->modified_ns == identity->modified_ns;
@@ -275,6 +280,7 @@ static void show_all(const struct restoration *restoration)
     const struct history_tree *tree = restoration->tree;
     const struct folder_state *now = &restoration->now;
 
+    assert(restoration->restored <= tree->count);
     for (size_t i = 0; i < restoration->restored; i++)
         note_digest(restoration, &tree->files[i]);
     for (size_t i = 0; i < now->count; i++)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memo.h"
+#include "base/thread.h"
 #include "store/store_path.h"
 #include "store/versions/history_files.h"
 #include "store/versions/history_inside.h"
@@ -63,6 +64,7 @@ static bool make_object_folders(int objects)
 {
     char name[3];
 
+    assert(objects >= 0);
     for (unsigned i = 0; i < OBJECT_BYTES; i++) {
         snprintf(name, sizeof(name), "%02x", i);
         if (mkdirat(objects, name, 0700) != 0 && errno != EEXIST)
@@ -198,6 +200,7 @@ static struct changer *find_place(struct history *history, const struct changer_
 {
     struct changer *free_place = NULL;
 
+    assert(lock_is_held(&history->changing));
     for (unsigned i = 0; i < HISTORY_CHANGERS; i++) {
         struct changer *changer = &history->changers[i];
 

@@ -24,6 +24,7 @@ enum zt_status numbers_add(struct numbers *numbers, uint64_t number)
         zt_array_reserve(&numbers->numbers, &numbers->capacity, numbers->count + 1,
                          sizeof(*numbers->numbers), HISTORY_COMMITS_MAX + HISTORY_REFS_MAX);
 
+    assert(numbers->count <= numbers->capacity);
     if (status == ZT_OK)
         numbers->numbers[numbers->count++] = number;
     return status;
@@ -31,6 +32,7 @@ enum zt_status numbers_add(struct numbers *numbers, uint64_t number)
 
 bool numbers_have(const struct numbers *numbers, uint64_t number)
 {
+    assert(numbers->count == 0 || numbers->numbers[0] <= numbers->numbers[numbers->count - 1]);
     return numbers->count > 0 && bsearch(&number, numbers->numbers, numbers->count, sizeof(number),
                                          compare_numbers) != NULL;
 }
@@ -56,6 +58,7 @@ enum zt_status history_targets(const struct log_state *state, const struct plann
     }
     if (targets.count > 0)
         qsort(targets.numbers, targets.count, sizeof(*targets.numbers), compare_numbers);
+    assert(targets.count <= state->ref_count + 1);
     *out_targets = targets;
     return ZT_OK;
 }
@@ -71,6 +74,7 @@ static enum zt_status find_beyond(struct history *history, const struct log_stat
     size_t most = HISTORY_COMMITS_MAX - 1;
     size_t beyond;
 
+    assert(planned->added <= 1 && out_beyond->count == 0);
     history->keep(history->context, &keep);
     if (keep.commits > 0 && keep.commits < most)
         most = (size_t)keep.commits;
@@ -177,9 +181,11 @@ static void copy_text(char *to, size_t size, const char *text)
 {
     size_t length = text != NULL ? strlen(text) : 0;
 
+    assert(size > 0);
     if (length >= size)
         for (length = size - 1; length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80;)
             length--;
+    assert(length < size);
     if (length > 0)
         memcpy(to, text, length);
     to[length] = '\0';
@@ -188,6 +194,7 @@ static void copy_text(char *to, size_t size, const char *text)
 static void fill_commit(struct history_commit *commit, const char *branch,
                         const struct history_note *note, const struct log *log)
 {
+    assert(note->title != NULL);
     commit->number = log->state.last + 1;
     commit->time_ms = clock_wall_ns() / CLOCK_NS_PER_MS;
     copy_text(commit->branch, sizeof(commit->branch), branch);
@@ -277,6 +284,7 @@ static enum zt_status add_entry(struct history *history, struct log *log,
     const struct planned planned = {.ref = commit->branch, .number = commit->number, .added = 1};
     struct log_record record;
 
+    assert(commit->number == log->state.last + 1);
     log_record_begin(&record, commit->number);
     log_record_entry(&record, commit, parent != NULL ? parent->number : 0);
     log_record_ref(&record, commit->branch, false, commit->number, "");
@@ -298,6 +306,7 @@ static enum zt_status record(struct history *history, struct log *log,
     enum zt_status status;
     char head_id[HISTORY_COMMIT_SIZE] = "";
 
+    assert(strlen(commit->id) == HISTORY_COMMIT_SIZE - 1);
     if (head != NULL)
         zt_hex_write(head_id, head->id, sizeof(head->id));
     if (head != NULL && strcmp(head_id, commit->id) == 0) {
@@ -326,6 +335,7 @@ enum zt_status history_record(struct history *history, const struct history_repo
     struct log *log;
     enum zt_status status;
 
+    assert(head->count == 0 || head->files != NULL);
     error = error != NULL ? error : &own;
     if (!history_is_writing(history))
         return history_refuse(error);
@@ -401,6 +411,7 @@ static enum zt_status begin_change(struct history *history, const struct history
 
     if (!history_is_writing(history))
         return history_refuse(error);
+    assert(history->repos >= 0);
     history_lock(history, repo);
     status = log_pin(history, repo, out_log, error);
     if (status != ZT_OK)
@@ -469,6 +480,7 @@ static void mark_line(const struct log_state *state, uint64_t number, bool *mark
 {
     const struct log_entry *entry;
 
+    assert(marks != NULL);
     for (; (entry = log_state_entry(state, number)) != NULL; number = entry->parent) {
         if (marks[entry - state->entries])
             return;

@@ -27,6 +27,7 @@ static bool add_key(void *context, int folder, const char *name)
 {
     struct collection *collection = context;
 
+    assert(collection->key_count <= collection->key_capacity);
     (void)folder;
     if (!zt_hex_is_lower(zt_text_from(name), HISTORY_KEY_SIZE - 1))
         return true;
@@ -42,6 +43,7 @@ static bool add_key(void *context, int folder, const char *name)
 enum zt_status collection_list(struct history *history, struct collection *collection,
                                struct zt_error *error)
 {
+    assert(history->repos >= 0);
     collection->key_count = 0;
     errno = 0;
     if (history_folder_visit(history->repos, ".", add_key, collection))
@@ -86,6 +88,7 @@ static enum zt_status copy_ids(const struct log_state *state,
     for (size_t i = 0; i < state->count; i++)
         if (count == 0 || memcmp(ids[count - 1], ids[i], sizeof(ids[i])) != 0)
             memmove(ids[count++], ids[i], sizeof(ids[i]));
+    assert(count <= state->count);
     *out_ids = ids;
     *out_count = count;
     return ZT_OK;
@@ -109,6 +112,7 @@ static enum zt_status mark_commits(struct history *history, struct collection *c
 {
     enum zt_status status = ZT_OK;
 
+    assert(count == 0 || ids != NULL);
     for (size_t i = 0; status == ZT_OK && i < count; i++) {
         char commit[HISTORY_COMMIT_SIZE];
 
@@ -129,6 +133,7 @@ static enum zt_status mark_repo(struct history *history, struct collection *coll
     size_t count;
     enum zt_status status = collection_repo(history, key, &repo, error);
 
+    assert(strlen(key) == HISTORY_KEY_SIZE - 1);
     if (status == ZT_OK)
         status = log_begin(history, &repo, &log, error);
     if (status != ZT_OK)
@@ -178,6 +183,7 @@ static bool list_object(void *context, int folder, const char *name)
         return true;
     collection->files++;
     collection->bytes += (uint64_t)info.st_size;
+    assert(collection->garbage_count <= collection->garbage_capacity);
     uses = sha_set_find(&collection->uses, sha256);
     if (uses != NULL) {
         uint64_t *size = sha_set_put(&collection->sizes, sha256);
@@ -223,6 +229,7 @@ enum zt_status collection_look(struct history *history, struct collection *colle
 {
     enum zt_status status;
 
+    assert(history->collection == collection);
     history_begin_collecting(history);
     atomic_store(&history->has_garbage, false);
     status = mark(history, collection, error);
@@ -248,7 +255,9 @@ static bool remove_object(struct history *history, const struct garbage *garbage
     char name[HISTORY_OBJECT_SIZE];
     bool is_moved = false;
 
+    assert(history->collection != NULL);
     history_object_name(garbage->sha256, name);
+    assert(name[2] == '/');
     pthread_mutex_lock(&history->changing);
     if (history_is_protected(history, garbage->sha256))
         atomic_store(&history->has_garbage, true);
@@ -266,6 +275,7 @@ static bool remove_object(struct history *history, const struct garbage *garbage
 
 static void sweep(struct history *history, struct collection *collection, unsigned most)
 {
+    assert(collection->next <= collection->garbage_count);
     while (collection->next < collection->garbage_count && most > 0)
         most -= remove_object(history, &collection->garbage[collection->next++]);
 }
@@ -297,6 +307,7 @@ static void sweep_without_log(struct history *history, const char *key)
     struct log none = {.users = 0};
     struct history_repo repo;
 
+    assert(strlen(key) == HISTORY_KEY_SIZE - 1);
     strcpy(none.file.key, key);
     pthread_mutex_lock(&history->changing);
     if (!history_is_changing(history) && log_file_name(history, key, &repo, NULL) == ZT_NOT_FOUND)
@@ -341,6 +352,7 @@ static enum zt_status begin(struct history *history, const struct history_keep *
     struct collection *collection;
     enum zt_status status;
 
+    assert(history->collection == NULL);
     collection = history->collection = calloc(1, sizeof(*collection));
     if (collection == NULL)
         return fail_memory(error);
@@ -349,6 +361,7 @@ static enum zt_status begin(struct history *history, const struct history_keep *
         status = collection_look(history, collection, error);
         if (status == ZT_OK)
             status = collection_forget_bytes(history, collection, keep, error);
+        assert(collection->garbage_bytes <= collection->bytes);
         history->looked_bytes = collection->bytes - collection->garbage_bytes;
     }
     if (status == ZT_OK && !history->has_swept_trees) {

@@ -1,6 +1,7 @@
 /* Makes folders and replaces files durably. */
 #include "store/versions/history_files.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@ void history_close_folder(int descriptor)
 {
     const int os_error = errno;
 
+    assert(descriptor >= 0);
     close(descriptor);
     errno = os_error;
 }
@@ -26,6 +28,7 @@ bool history_sync(int descriptor, int (*sync)(int descriptor))
 {
     int failed;
 
+    assert(descriptor >= 0 && sync != NULL);
     do {
         failed = sync(descriptor);
     } while (failed != 0 && errno == EINTR);
@@ -34,6 +37,7 @@ bool history_sync(int descriptor, int (*sync)(int descriptor))
 
 bool history_folder_make(int above, const char *name)
 {
+    assert(above >= 0 && name[0] != '\0');
     if (mkdirat(above, name, FOLDER_MODE) != 0 && errno != EEXIST)
         return false;
     return history_sync(above, fsync);
@@ -46,6 +50,7 @@ bool history_file_replace(int folder, const char *name, const void *bytes, size_
     bool is_written;
     int os_error;
 
+    assert(folder >= 0 && bytes != NULL);
     if ((size_t)snprintf(new_name, sizeof(new_name), "%s" HISTORY_NEW_SUFFIX, name) >=
         sizeof(new_name)) {
         errno = ENAMETOOLONG;

@@ -1,5 +1,6 @@
 /* The file of a log: a header with the repository, and records, each with its length before and a
  * hash behind. It is replaced by a new one when most of its records are about forgotten commits. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ int history_repo_open(struct history *history, const char *key, bool make)
 {
     int folder;
 
+    assert(strlen(key) == HISTORY_KEY_SIZE - 1);
     if (make && !history_folder_make(history->repos, key))
         return -1;
     folder = openat(history->repos, key, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -103,6 +105,7 @@ static enum zt_status read_log(const uint8_t *bytes, size_t length, const struct
     file->must_be_replaced = status != ZT_OK;
     if (status == ZT_OK)
         file->length = length;
+    assert(file->length <= length);
     *out_state = state;
     return ZT_OK;
 }
@@ -170,6 +173,7 @@ static void write_header(struct record_writer *writer, const struct history_repo
 {
     const size_t from = writer->length;
 
+    assert(writer->length == 0);
     record_write_bytes(writer, MAGIC, MAGIC_BYTES);
     record_write_uint(writer, repo->is_root_model, 1);
     record_write_text(writer, repo->name);
@@ -181,6 +185,7 @@ static void write_record(struct record_writer *writer, const struct log_record *
 {
     const size_t from = writer->length;
 
+    assert(record->writer.failed || record->writer.length > 0);
     if (record->writer.failed) {
         writer->failed = true;
         return;
@@ -200,6 +205,7 @@ void log_entry_read(const struct log_entry *entry, struct history_commit *out_co
 {
     const char *texts = entry->texts;
 
+    assert(texts != NULL);
     *out_commit = (struct history_commit){.number = entry->number, .time_ms = entry->time_ms};
     zt_hex_write(out_commit->id, entry->id, sizeof(entry->id));
     copy_text(out_commit->branch, sizeof(out_commit->branch), &texts);
@@ -264,6 +270,7 @@ static enum zt_status replace(struct history *history, struct log_file *file,
         file->must_be_replaced = file->must_be_replaced || status != ZT_OK;
     }
     if (status == ZT_OK) {
+        assert(image.length <= HISTORY_FILE_BYTES);
         file->length = image.length;
         file->must_be_replaced = false;
     }
@@ -284,6 +291,7 @@ static bool append(int descriptor, uint64_t length, const struct record_writer *
     struct stat info;
     int os_error;
 
+    assert(bytes->length > 0);
     if (fstat(descriptor, &info) != 0)
         return false;
     if ((uint64_t)info.st_size != length) {
@@ -309,6 +317,7 @@ enum zt_status log_file_add(struct history *history, struct log_file *file,
     int descriptor = -1;
     int folder;
 
+    assert(!record->writer.failed);
     if (file->must_be_replaced || file->length > 2 * state->live_bytes + DEAD_BYTES ||
         file->length + record->writer.length > HISTORY_FILE_BYTES - DEAD_BYTES)
         return replace(history, file, repo, state, record, error);

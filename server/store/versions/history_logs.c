@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "base/workers.h"
 #include "store/versions/history_inside.h"
 #include "zt/digest.h"
@@ -20,6 +21,7 @@ static struct log *find(struct history *history, const struct history_repo *repo
 {
     struct log *log = *bucket_of(history, repo);
 
+    assert(lock_is_held(&history->lock));
     while (log != NULL && (log->repo.is_root_model != repo->is_root_model ||
                            strcmp(log->repo.name, repo->name) != 0))
         log = log->next;
@@ -28,6 +30,7 @@ static struct log *find(struct history *history, const struct history_repo *repo
 
 static void unload(struct history *history, struct log *log)
 {
+    assert(log->bytes <= history->log_bytes);
     history->log_bytes -= log->bytes;
     log->bytes = 0;
     log->is_loaded = false;
@@ -40,6 +43,8 @@ static void measure(struct history *history, struct log *log)
                          log->state.ref_capacity * sizeof(*log->state.refs) +
                          (size_t)log->state.live_bytes;
 
+    assert(log->bytes <= history->log_bytes);
+    assert(lock_is_held(&history->lock));
     history->log_bytes += bytes - log->bytes;
     log->bytes = bytes;
 }
@@ -49,6 +54,7 @@ static void drop(struct history *history, struct log *log)
     struct log **at = bucket_of(history, &log->repo);
 
     assert(log->users == 0 && log->waiters == NULL);
+    assert(!log->is_loading);
     while (*at != log)
         at = &(*at)->next;
     *at = log->next;
@@ -65,6 +71,7 @@ static void evict(struct history *history)
 
 static void begin_use(struct history *history, struct log *log)
 {
+    assert(lock_is_held(&history->lock));
     if (log->users++ == 0 && log->waiters == NULL) {
         recency_remove(&history->idle, &log->link);
         recency_add(&history->held, &log->link);
@@ -73,6 +80,7 @@ static void begin_use(struct history *history, struct log *log)
 
 static void become_idle(struct history *history, struct log *log)
 {
+    assert(log->users == 0 && log->waiters == NULL);
     recency_remove(&history->held, &log->link);
     recency_add(&history->idle, &log->link);
     if (!log->is_loaded)
@@ -92,6 +100,7 @@ static struct log *find_or_add(struct history *history, const struct history_rep
     struct log **bucket = bucket_of(history, repo);
     struct log *log = find(history, repo);
 
+    assert(lock_is_held(&history->lock));
     if (log != NULL)
         return log;
     log = calloc(1, sizeof(*log));
@@ -111,6 +120,7 @@ static enum zt_status load(struct history *history, struct log *log, struct zt_e
     struct log_state state;
     enum zt_status status;
 
+    assert(log->users > 0 && !log->is_loaded && !log->is_loading);
     log->is_loading = true;
     pthread_mutex_unlock(&history->lock);
     status = log_file_read(history, &file, &log->repo, &state, error);
@@ -151,12 +161,14 @@ enum zt_status log_begin(struct history *history, const struct history_repo *rep
         pthread_mutex_unlock(&history->lock);
         return status;
     }
+    assert(log->is_loaded && !log->is_loading);
     *out_log = log;
     return ZT_OK;
 }
 
 void log_end(struct history *history, struct log *log)
 {
+    assert(lock_is_held(&history->lock));
     end_use(history, log);
     pthread_mutex_unlock(&history->lock);
 }
@@ -301,4 +313,5 @@ void logs_free(struct history *history)
     }
     while (history->idle.newest != NULL)
         drop(history, (struct log *)history->idle.newest);
+    assert(history->log_bytes == 0);
 }

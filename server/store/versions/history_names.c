@@ -1,4 +1,5 @@
 /* Names of repositories, branches and tags; the identity of a commit. */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -45,6 +46,7 @@ static void write_repo(struct zt_text name, bool is_root_model, struct history_r
  * fewer. */
 static struct zt_text up_to_slash(struct zt_text path, unsigned number)
 {
+    assert(number > 0);
     for (size_t i = 0; i < path.length; i++)
         if (path.bytes[i] == '/' && --number == 0)
             return (struct zt_text){path.bytes, i};
@@ -129,8 +131,10 @@ enum zt_status history_repo_key(const struct history_repo *repo, char out_key[HI
     const int length =
         snprintf(text, sizeof(text), "%c%s", repo->is_root_model ? 'm' : 'f', repo->name);
 
+    assert(length > 0 && (size_t)length < sizeof(text));
     if (zt_digest_of(ZT_DIGEST_SHA256, text, (size_t)length, &digest) != ZT_OK)
         return zt_fail_memory(error, "the name of a repository");
+    assert(digest.length_bytes == HISTORY_SHA256_BYTES);
     zt_hex_write(out_key, digest.bytes, digest.length_bytes);
     return ZT_OK;
 }

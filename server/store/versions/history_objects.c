@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/hex.h"
+#include "base/thread.h"
 #include "store/store_local.h"
 #include "store/versions/history_files.h"
 #include "store/versions/history_inside.h"
@@ -56,6 +57,7 @@ bool history_is_protected(struct history *history, const uint8_t sha256[HISTORY_
 {
     const uint64_t *generation = sha_set_find(history->fresh, sha256);
 
+    assert(lock_is_held(&history->changing));
     return generation != NULL && *generation >= least_generation(history);
 }
 
@@ -66,6 +68,7 @@ void history_begin_collecting(struct history *history)
     history->is_collecting = false;
     history->generation++;
     history->collection_generation = least_generation(history);
+    assert(history->collection_generation <= history->generation + 1);
     history->is_collecting = true;
     pthread_mutex_unlock(&history->changing);
 }
@@ -88,6 +91,7 @@ void history_object_name(const uint8_t sha256[HISTORY_SHA256_BYTES],
 
     *at++ = '/';
     zt_hex_write(at, sha256 + 1, HISTORY_SHA256_BYTES - 1);
+    assert(out_name[2] == '/' && strlen(out_name) == HISTORY_OBJECT_SIZE - 1);
 }
 
 static bool find_object(const struct history *history, const char *name, struct stat *out_info)
@@ -124,6 +128,7 @@ static enum zt_status sync_object(const struct history *history, const char *nam
         openat(history->objects, base, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     bool is_synced;
 
+    assert(name[2] == '/');
     if (folder < 0)
         return fail_keep(error);
     is_synced = history_sync(folder, fsync);
@@ -140,6 +145,7 @@ static void count_kept(struct history *history, uint64_t bytes)
 /* Moves away what has the name of a kept file and cannot be it. */
 static bool remove_wrong(const struct history *history, const char *name)
 {
+    assert(name[2] == '/');
     return renameat(history->objects, name, history->removed, name + 3) == 0 &&
            unlinkat(history->removed, name + 3, 0) == 0;
 }
@@ -149,6 +155,7 @@ static bool is_kept(const struct history *history, const char *name, uint64_t si
 {
     struct stat info;
 
+    assert(name[2] == '/');
     if (!find_object(history, name, &info))
         return false;
     if ((uint64_t)info.st_size == size_bytes)
@@ -164,6 +171,7 @@ static bool link_open(int descriptor, int folder, const char *name)
 {
     char path[64];
 
+    assert(descriptor >= 0 && folder >= 0);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
     if (linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) == 0)
         return true;
@@ -181,6 +189,7 @@ static int open_again(int place)
 {
     char path[64];
 
+    assert(place >= 0);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
     return open(path, O_RDONLY | O_CLOEXEC);
 }
@@ -193,6 +202,7 @@ static bool clone_file(int place, const struct stat *info, int folder, const cha
     int to;
     bool is_made = false;
 
+    assert(place >= 0 && folder >= 0);
     if (from < 0)
         return false;
     to = openat(folder, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, OBJECT_MODE);
@@ -210,6 +220,7 @@ static enum zt_status link_place(struct history *history, int place, const struc
 {
     int refusal;
 
+    assert(place >= 0);
     if (link_open(place, history->objects, name)) {
         count_kept(history, (uint64_t)info->st_size);
         return ZT_OK;
@@ -259,6 +270,7 @@ enum zt_status history_keep_file(struct history *history, int folder, const char
     if (!history_protect(history, sha256))
         return zt_fail_memory(error, "a kept file");
     history_object_name(sha256, object);
+    assert(history->objects >= 0 && folder >= 0);
     if (is_kept(history, object, identity->size_bytes))
         return sync_object(history, object, error);
     place = openat(folder, name, O_PATH | O_CLOEXEC);
@@ -309,6 +321,7 @@ enum zt_status history_keep_removed(struct history *history, int folder, const c
     if (!history_protect(history, sha256))
         return zt_fail_memory(error, "a kept file");
     history_object_name(sha256, object);
+    assert(history->objects >= 0 && folder >= 0);
     if (!is_kept(history, object, identity->size_bytes)) {
         if (!move_file(history, folder, name, identity, object))
             return errno == ENOENT ? fail_stale(error) : fail_keep(error);
@@ -342,6 +355,7 @@ enum zt_status history_keep_staged(struct history *history, struct staged_file *
         return zt_fail_memory(error, "a kept file");
     atomic_store(&history->has_garbage, true);
     history_object_name(sha256, object);
+    assert(history->objects >= 0);
     if (is_kept(history, object, length)) {
         status = sync_object(history, object, error);
         if (status == ZT_OK)
@@ -401,6 +415,7 @@ enum zt_status history_open_kept(struct history *history, const uint8_t sha256[3
         errno = ENOENT;
         return fail_missing(error);
     }
+    assert(descriptor >= 0);
     *out_descriptor = descriptor;
     *out_identity = identity_of(&info);
     return ZT_OK;
@@ -453,6 +468,7 @@ enum zt_status history_restore(struct history *history, const uint8_t sha256[32]
     if (!history_is_writing(history))
         return history_refuse(error);
     history_object_name(sha256, object);
+    assert(history->objects >= 0 && folder >= 0);
     if (!find_object(history, object, &info))
         return fail_missing(error);
     if (!hide(history, object, hidden))

@@ -1,4 +1,5 @@
 /* Forgets commits because of their age, or because of the bytes that they keep. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -22,6 +23,7 @@ static enum zt_status forget(struct history *history, const struct history_repo 
     struct log *log;
     enum zt_status status;
 
+    assert(wanted == NULL || wanted->count > 0);
     history_lock(history, repo);
     status = log_pin(history, repo, &log, error);
     if (status == ZT_OK) {
@@ -62,6 +64,7 @@ enum zt_status collection_forget_old(struct history *history, struct collection 
     enum zt_status status;
     int64_t before_ms;
 
+    assert(history->collection == collection);
     if (keep->age_s == 0 || keep->age_s > (uint64_t)now_ms / 1000)
         return ZT_OK;
     before_ms = now_ms - (int64_t)keep->age_s * 1000;
@@ -129,6 +132,7 @@ static enum zt_status add_entries(const struct log_state *state, size_t key,
     struct numbers targets;
     enum zt_status status = history_targets(state, NULL, &targets, error);
 
+    assert(candidates->count <= candidates->capacity);
     if (status != ZT_OK)
         return status;
     for (size_t i = 0; status == ZT_OK && i < state->count; i++) {
@@ -183,6 +187,7 @@ static enum zt_status free_file(void *context, const struct history_file *file)
     uint64_t *uses = sha_set_find(&freeing->collection->uses, file->sha256);
     const uint64_t *size = sha_set_find(&freeing->collection->sizes, file->sha256);
 
+    assert(freeing->bytes <= freeing->collection->bytes);
     if (uses == NULL || *uses == 0)
         return ZT_OK;
     --*uses;
@@ -199,6 +204,7 @@ static size_t choose(struct history *history, struct collection *collection,
     struct freeing freeing = {collection, collection->bytes - collection->garbage_bytes};
     size_t count = 0;
 
+    assert(collection->garbage_bytes <= collection->bytes);
     for (; count < candidates->count && freeing.bytes > most_bytes; count++) {
         const struct candidate *candidate = &candidates->items[count];
         char commit[HISTORY_COMMIT_SIZE];
@@ -217,6 +223,7 @@ static enum zt_status forget_chosen(struct history *history, const struct collec
     enum zt_status status = ZT_OK;
     size_t at = 0;
 
+    assert(count > 0 && items != NULL);
     qsort(items, count, sizeof(*items), compare_places);
     while (status == ZT_OK && at < count) {
         const size_t key = items[at].key;
@@ -243,6 +250,7 @@ enum zt_status collection_forget_bytes(struct history *history, struct collectio
     enum zt_status status = ZT_OK;
     bool goes_on = true;
 
+    assert(history->collection == collection);
     while (keep->bytes > 0 && goes_on && status == ZT_OK &&
            collection->bytes - collection->garbage_bytes > keep->bytes) {
         struct candidates candidates = {.count = 0};

@@ -1,8 +1,10 @@
 /* Finds revisions, lists commits, branches and tags. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/hex.h"
+#include "base/thread.h"
 #include "store/versions/history_inside.h"
 
 #define BRANCHES "refs/heads/"
@@ -12,6 +14,7 @@ static struct zt_text after(struct zt_text text, const char *prefix)
 {
     const size_t length = strlen(prefix);
 
+    assert(length <= text.length);
     return (struct zt_text){text.bytes + length, text.length - length};
 }
 
@@ -67,6 +70,7 @@ enum zt_status history_find(struct history *history, const struct history_repo *
         found.is_tag = ref->is_tag;
         strcpy(found.ref, ref->name);
     }
+    assert(entry == NULL || entry->texts != NULL);
     log_end(history, log);
     if (entry == NULL)
         return fail_unknown(error);
@@ -127,6 +131,7 @@ static enum zt_status list(const struct log_state *state, const struct log_entry
         fill_commit(state, entry, &commits[i]);
         entry = log_state_entry(state, entry->parent);
     }
+    assert(count <= limit);
     *out_commits = commits;
     *out_count = count;
     return ZT_OK;
@@ -179,6 +184,7 @@ enum zt_status history_refs(struct history *history, const struct history_repo *
         *out_refs = refs;
         *out_count = log->state.ref_count;
     }
+    assert(lock_is_held(&history->lock));
     log_end(history, log);
     return refs != NULL ? ZT_OK : zt_fail_memory(error, "a list of branches");
 }

@@ -2,6 +2,7 @@
  * by hashing, and long runs then take that many hashes. */
 #include "store/versions/history_shas.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ static struct sha_value *place(const struct sha_set *set, const uint8_t sha256[3
 {
     uint64_t at;
 
+    assert(set->capacity > 0 && set->count < set->capacity);
     memcpy(&at, sha256, sizeof(at));
     for (;; at++) {
         struct sha_value *value = &set->values[at & (set->capacity - 1)];
@@ -25,6 +27,7 @@ static bool resize(struct sha_set *set, size_t capacity, uint64_t least)
 {
     struct sha_set resized = {calloc(capacity, sizeof(*resized.values)), capacity, 0};
 
+    assert((capacity & (capacity - 1)) == 0);
     if (resized.values == NULL)
         return false;
     for (size_t i = 0; i < set->capacity; i++)
@@ -32,6 +35,7 @@ static bool resize(struct sha_set *set, size_t capacity, uint64_t least)
             *place(&resized, set->values[i].sha256) = set->values[i];
             resized.count++;
         }
+    assert(resized.count < capacity);
     free(set->values);
     *set = resized;
     return true;
@@ -50,6 +54,7 @@ uint64_t *sha_set_put(struct sha_set *set, const uint8_t sha256[32])
         memcpy(value->sha256, sha256, sizeof(value->sha256));
         set->count++;
     }
+    assert(2 * set->count <= set->capacity);
     return &value->number;
 }
 
@@ -71,6 +76,7 @@ void sha_set_keep_from(struct sha_set *set, uint64_t least)
         sha_set_free(set);
         return;
     }
+    assert(left <= set->count);
     while (capacity < 2 * (left + 1))
         capacity *= 2;
     (void)resize(set, capacity, least);

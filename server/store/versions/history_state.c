@@ -86,6 +86,7 @@ static enum zt_status read_entry(struct log_state *state, struct record_reader *
     memcpy(entry.id, id, sizeof(entry.id));
     for (size_t i = 0; i < TEXTS; i++)
         at = put_text(at, texts[i]);
+    assert(at == entry.texts + entry.text_bytes);
     state->entries[state->count++] = entry;
     state->live_bytes += ENTRY_BYTES + entry.text_bytes;
     return ZT_OK;
@@ -133,6 +134,8 @@ static void remove_ref(struct log_state *state, size_t at)
 {
     struct log_ref *ref = &state->refs[at];
 
+    assert(at < state->ref_count);
+    assert(state->live_bytes >= ref_bytes(ref));
     state->live_bytes -= ref_bytes(ref);
     free(ref->name);
     state->ref_count--;
@@ -164,6 +167,7 @@ static enum zt_status read_ref(struct log_state *state, struct record_reader *re
     put_text(ref.name + name.length + 1, message);
     if (is_there)
         remove_ref(state, at);
+    assert(at <= state->ref_count && state->ref_count < state->ref_capacity);
     memmove(state->refs + at + 1, state->refs + at, (state->ref_count - at) * sizeof(*state->refs));
     state->refs[at] = ref;
     state->ref_count++;
@@ -234,6 +238,7 @@ static enum zt_status read_forget(struct log_state *state, struct record_reader 
         if (reader->failed || found == NULL)
             return ZT_INVALID;
         entry = &state->entries[found - state->entries];
+        assert(state->live_bytes >= ENTRY_BYTES + entry->text_bytes);
         state->live_bytes -= ENTRY_BYTES + entry->text_bytes;
         free(entry->texts);
         entry->texts = NULL;
@@ -248,6 +253,7 @@ static void remove_forgotten(struct log_state *state)
     for (size_t i = 0; i < state->count; i++)
         if (state->entries[i].texts != NULL)
             state->entries[left++] = state->entries[i];
+    assert(left <= state->count);
     state->count = left;
 }
 
@@ -342,6 +348,7 @@ void log_record_entry(struct log_record *record, const struct history_commit *co
 void log_record_ref(struct log_record *record, const char *name, bool is_tag, uint64_t number,
                     const char *message)
 {
+    assert(name[0] != '\0' && number > 0);
     record_write_uint(&record->writer, OPERATION_REF, 1);
     record_write_uint(&record->writer, is_tag, 1);
     record_write_text(&record->writer, name);
@@ -351,6 +358,7 @@ void log_record_ref(struct log_record *record, const char *name, bool is_tag, ui
 
 void log_record_unref(struct log_record *record, const char *name, bool is_tag)
 {
+    assert(name[0] != '\0');
     record_write_uint(&record->writer, OPERATION_UNREF, 1);
     record_write_uint(&record->writer, is_tag, 1);
     record_write_text(&record->writer, name);

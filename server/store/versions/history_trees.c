@@ -1,4 +1,5 @@
 /* The files of commits: one file for each identity, and those in memory. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,6 +53,7 @@ static int open_folder(struct history *history, const char *key)
     const int repo = history_repo_open(history, key, false);
     int folder = -1;
 
+    assert(strlen(key) == HISTORY_KEY_SIZE - 1);
     if (repo < 0)
         return -1;
     folder = openat(repo, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -83,6 +85,7 @@ enum zt_status history_tree_write(struct history *history, const char *key, cons
     struct record_writer image = {.limit_bytes = HISTORY_FILE_BYTES};
     enum zt_status status;
 
+    assert(strlen(commit) == HISTORY_COMMIT_SIZE - 1);
     record_write_bytes(&image, MAGIC, MAGIC_BYTES);
     record_write_uint(&image, count, 8);
     for (size_t i = 0; i < count; i++) {
@@ -149,6 +152,7 @@ enum zt_status history_tree_visit(struct history *history, const char *key, cons
     size_t length;
     const int folder = history->folder >= 0 ? open_folder(history, key) : -1;
 
+    assert(strlen(commit) == HISTORY_COMMIT_SIZE - 1);
     if (folder >= 0) {
         bytes = whole_file_read(folder, commit, HISTORY_FILE_BYTES, &length);
         history_close_folder(folder);
@@ -173,6 +177,7 @@ static void free_tree(void *value)
 {
     struct tree *tree = value;
 
+    assert(tree->tree.count <= tree->capacity);
     free(tree->files);
     free(tree->paths);
 }
@@ -199,6 +204,7 @@ static enum zt_status add_file(void *context, const struct history_file *file)
     struct tree *tree = building->tree;
     const size_t size = strlen(file->path) + 1;
 
+    assert(building->length <= building->capacity);
     if (zt_array_reserve(&tree->files, &tree->capacity, tree->tree.count + 1, sizeof(*tree->files),
                          SIZE_MAX) != ZT_OK ||
         zt_array_reserve(&tree->paths, &building->capacity, building->length + size, 1, SIZE_MAX) !=
@@ -226,6 +232,7 @@ static enum zt_status build(struct history *history, const char *key, const char
         tree->files[i].path = path;
         path += strlen(path) + 1;
     }
+    assert(tree->tree.count == 0 || path == tree->paths + building->length);
     tree->tree.files = tree->files;
     status = history_commit_id(tree->files, tree->tree.count, id, error);
     if (status == ZT_OK && strcmp(id, commit) != 0)
@@ -266,6 +273,7 @@ static enum zt_status find_commit(struct history *history, const struct history_
         return status;
     is_kept = log_state_commit(&log->state, id) != NULL;
     strcpy(out_key, log->file.key);
+    assert(strlen(out_key) == HISTORY_KEY_SIZE - 1);
     log_end(history, log);
     return is_kept ? ZT_OK
                    : zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such commit");
@@ -278,6 +286,8 @@ static enum zt_status get(struct history *history, const char *key, const char *
     struct tree *tree;
     enum zt_status status = ZT_OK;
 
+    assert(strlen(key) == HISTORY_KEY_SIZE - 1);
+    assert(strlen(commit) == HISTORY_COMMIT_SIZE - 1);
     snprintf(name, sizeof(name), "%s/%s", key, commit);
     tree = memo_hold(history->trees, zt_text_from(name));
     if (tree == NULL)
@@ -331,6 +341,7 @@ const struct history_file *history_tree_find(const struct history_tree *tree, st
     size_t low = 0;
     size_t high = tree->count;
 
+    assert(high == 0 || tree->files != NULL);
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         const int order = zt_text_compare(zt_text_from(tree->files[middle].path), path);
@@ -362,6 +373,7 @@ static bool remove_unnamed(void *context, int folder, const char *name)
     const struct named_ids *named = context;
     uint8_t id[HISTORY_SHA1_BYTES];
 
+    assert(named->ids != NULL);
     if (!zt_hex_read_lower(zt_text_from(name), id, sizeof(id)) || named->count == 0 ||
         bsearch(id, named->ids, named->count, sizeof(id), compare_ids) == NULL)
         unlinkat(folder, name, 0);
@@ -389,6 +401,7 @@ void history_tree_remove(struct history *history, const char *key, const char *c
 {
     const int folder = open_folder(history, key);
 
+    assert(strlen(commit) == HISTORY_COMMIT_SIZE - 1);
     if (folder < 0)
         return;
     unlinkat(folder, commit, 0);

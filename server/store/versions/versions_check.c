@@ -2,6 +2,7 @@
  * folder has a name there too, and a program that does not replace it but writes into it changes
  * the kept file as well. Its time of modification then differs from the commit's. It also differs
  * if equal bytes were stored twice, so the bytes decide. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,7 @@ enum zt_status versions_check_kept(struct versions *versions, const struct histo
     if (!thread_may_wait())
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                        "a kept file has not been checked yet");
+    assert(thread_may_wait());
     status = hash(source, sha256, error);
     if (status != ZT_OK)
         return status;

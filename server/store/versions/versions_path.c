@@ -1,4 +1,5 @@
 /* Paths of commits: finds the list of files that a path belongs to. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static bool split(struct zt_text path, struct versions_place *out_place)
         return false;
     *out_place = (struct versions_place){.rest = parts.rest};
     base = parts.repo.length + 1 + HISTORY_COMMIT_SIZE - 1;
+    assert(base <= path.length);
     out_place->base = (struct zt_text){path.bytes, base};
     memcpy(out_place->commit, parts.commit, sizeof(out_place->commit));
     snprintf(out_place->repo.name, sizeof(out_place->repo.name), "%.*s", (int)parts.repo.length,
@@ -51,6 +53,7 @@ enum zt_status versions_place_find(struct versions *versions, struct zt_text pat
 
 void versions_place_release(struct versions_place *place)
 {
+    assert(place->tree != NULL);
     history_tree_release(place->tree);
     place->tree = NULL;
 }

@@ -1,5 +1,6 @@
 /* Files of commits: sources with the identity of the commit's file, whose bytes are in a kept file
  * or in the folder's. They have the file's descriptor and mapping, so they are served like it. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ static uint64_t source_size(const struct zt_source *source)
 static enum zt_status source_read_at(struct zt_source *source, uint64_t offset, void *buffer,
                                      size_t length, struct zt_error *error)
 {
+    assert(cast(source)->file != NULL);
     return zt_source_read_at(cast(source)->file, offset, buffer, length, error);
 }
 
@@ -50,6 +52,7 @@ static int source_descriptor(const struct zt_source *source)
 
 static void source_close(struct zt_source *source)
 {
+    assert(cast(source)->file != NULL);
     zt_source_close(cast(source)->file);
     free(source);
 }
@@ -114,6 +117,7 @@ static enum zt_status compare(struct versions *versions, const char *path,
     const struct versions_options *options = &versions->options;
     uint8_t sha256[32];
 
+    assert(options->sha256 != NULL && options->known_sha256 != NULL);
     if (identity->size_bytes == file->size_bytes &&
         !options->known_sha256(options->context, path, identity, sha256)) {
         enum zt_status status;
@@ -158,6 +162,7 @@ static enum zt_status wrap(const struct versions_place *place, const struct hist
 {
     struct commit_file *wrapped = malloc(sizeof(*wrapped));
 
+    assert(*source != NULL);
     if (wrapped == NULL)
         return zt_fail_memory(error, "a file of a commit");
     *wrapped = (struct commit_file){.base.ops = &commit_file_ops,
@@ -185,6 +190,7 @@ enum zt_status versions_open_file(struct versions *versions, const struct versio
     }
     if (status != ZT_OK)
         return status;
+    assert(source != NULL);
     status = wrap(place, file, &opened, &source, error);
     if (status == ZT_OK)
         *out_source = source;

@@ -382,6 +382,7 @@ enum zt_status versions_store_open(struct store *inner, const struct versions_op
 
     if (versions == NULL)
         return zt_fail_memory(error, "the versions");
+    assert(options->history != NULL && options->sha256 != NULL);
     versions->base = (struct store){.ops = &versions_ops,
                                     .search = &search_ops,
                                     .is_here = true,

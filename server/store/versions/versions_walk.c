@@ -1,4 +1,5 @@
 /* Finds the files of commits: by folder, and by the name of a model. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static size_t lower_bound(const struct history_tree *tree, struct zt_text path)
         else
             high = middle;
     }
+    assert(low <= tree->count);
     return low;
 }
 
@@ -42,6 +44,7 @@ static bool visit_folders(struct visiting *visiting, const char *path, size_t be
 {
     const char *slash = strchr(path + below, '/');
 
+    assert(below <= strlen(path));
     for (; slash != NULL; slash = visiting->is_deep ? strchr(slash + 1, '/') : NULL) {
         const size_t length = (size_t)(slash - path);
 
@@ -58,6 +61,7 @@ static bool visit_folders(struct visiting *visiting, const char *path, size_t be
 static bool write_path(const struct versions_place *place, const struct history_file *file,
                        char out_path[MODEL_PATH_SIZE])
 {
+    assert(place->base.length > 0);
     return snprintf(out_path, MODEL_PATH_SIZE, "%.*s/%s", (int)place->base.length,
                     place->base.bytes, file->path) < MODEL_PATH_SIZE;
 }
@@ -86,6 +90,7 @@ static bool visit_below(struct visiting *visiting, const struct versions_place *
     const size_t below = place->base.length + 1 + prefix.length;
     size_t first;
 
+    assert(place->tree != NULL);
     if (prefix.length >= sizeof(beginning))
         return false;
     snprintf(beginning, sizeof(beginning), "%.*s/", (int)place->rest.length, place->rest.bytes);
