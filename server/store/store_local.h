@@ -107,6 +107,8 @@ enum zt_status store_local_list_changes(struct store *store, store_visit visit, 
 enum zt_status store_local_publish(struct store *store, struct staged_file *file, const char *path,
                                    const struct store_expected *expected, struct zt_error *error);
 enum zt_status store_local_settle(struct store *store, const char *path, struct zt_error *error);
+/* Gives an open file a name, also an unnamed one. Returns false with errno. */
+bool store_link_open(int descriptor, int folder, const char *name);
 /* store_place.c */
 enum zt_status store_local_may_publish(struct store *store, const char *path,
                                        const struct store_leaving *leaving, struct zt_error *error);

@@ -12,8 +12,7 @@
 /* Names are random: this many collisions in a row are not a coincidence. */
 #define NAME_TRIES_MAX 16
 
-/* Gives an unnamed file a name. Returns false with errno. */
-static bool link_unnamed(int descriptor, int folder, const char *name)
+bool store_link_open(int descriptor, int folder, const char *name)
 {
     char path[64];
 
@@ -34,7 +33,7 @@ static bool hide_unnamed(const struct staged_file *file, char out_name[STAGING_H
     (void)flock(file->descriptor, LOCK_EX | LOCK_NB);
     for (int i = 0; i < NAME_TRIES_MAX; i++) {
         store_hidden_name(STAGING_PUBLISH_PREFIX, out_name);
-        if (link_unnamed(file->descriptor, file->staging->root, out_name))
+        if (store_link_open(file->descriptor, file->staging->root, out_name))
             return true;
         if (errno != EEXIST)
             break;
@@ -68,7 +67,7 @@ static bool give_name(struct staged_file *file, int folder, const char *name, bo
         return replace ? renameat(staged_folder(file), file->hidden, folder, name) == 0
                        : rename_new(staged_folder(file), file->hidden, folder, name);
     if (!replace)
-        return link_unnamed(file->descriptor, folder, name);
+        return store_link_open(file->descriptor, folder, name);
     if (!hide_unnamed(file, hidden))
         return false;
     if (renameat(root, hidden, folder, name) == 0)

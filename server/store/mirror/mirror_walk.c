@@ -4,35 +4,14 @@
 #include <string.h>
 
 #include "store/mirror/mirror_store.h"
+#include "store/store_folders.h"
 
 struct visiting {
-    store_visit visit;
-    void *context;
+    struct store_folders folders;
     const char *base;
     size_t skipped; /* of paths in the repository */
-    bool is_deep;
     bool has_any;
-    char above[MODEL_PATH_SIZE]; /* the folder that was visited last */
 };
-
-/* Visits the folders of a file that did not contain the file before. Files come in order. Returns
- * false to stop. */
-static bool visit_folders(struct visiting *visiting, const char *path, size_t below)
-{
-    const char *slash = strchr(path + below, '/');
-
-    for (; slash != NULL; slash = visiting->is_deep ? strchr(slash + 1, '/') : NULL) {
-        const size_t length = (size_t)(slash - path);
-
-        if (strncmp(visiting->above, path, length) == 0 &&
-            (visiting->above[length] == '\0' || visiting->above[length] == '/'))
-            continue;
-        snprintf(visiting->above, sizeof(visiting->above), "%.*s", (int)length, path);
-        if (!visiting->visit(visiting->context, visiting->above, NULL))
-            return false;
-    }
-    return true;
-}
 
 /* Returns false to stop. */
 static bool visit_entry(struct visiting *visiting, const struct mirror_version *version,
@@ -46,11 +25,11 @@ static bool visit_entry(struct visiting *visiting, const struct mirror_version *
     if (!mirror_name_join(visiting->base, entry->path, path))
         return true;
     assert(below <= strlen(path));
-    if (!visit_folders(visiting, path, below))
+    if (!store_folders_visit(&visiting->folders, path, below))
         return false;
-    if (!visiting->is_deep && strchr(path + below, '/') != NULL)
+    if (!visiting->folders.is_deep && strchr(path + below, '/') != NULL)
         return true;
-    return visiting->visit(visiting->context, path, &identity);
+    return visiting->folders.visit(visiting->folders.context, path, &identity);
 }
 
 static bool visit_all(struct visiting *visiting, const struct mirror_version *version,
@@ -87,14 +66,15 @@ static bool visit_repositories(struct visiting *visiting, const struct mirror_cu
             continue;
         visiting->has_any = true;
         slash = strchr(name, '/');
-        if (length == 0 && slash != NULL && !visit_folders(visiting, name, 0))
+        if (length == 0 && slash != NULL && !store_folders_visit(&visiting->folders, name, 0))
             return false;
-        if (length == 0 && slash != NULL && !visiting->is_deep)
+        if (length == 0 && slash != NULL && !visiting->folders.is_deep)
             continue;
-        if (!visiting->visit(visiting->context, name, NULL))
+        if (!visiting->folders.visit(visiting->folders.context, name, NULL))
             return false;
         visiting->base = name;
-        if (visiting->is_deep && !visit_all(visiting, list[i].version, (struct zt_text){"", 0}))
+        if (visiting->folders.is_deep &&
+            !visit_all(visiting, list[i].version, (struct zt_text){"", 0}))
             return false;
     }
     return true;
@@ -112,8 +92,8 @@ static enum zt_status walk_above(struct mirror *mirror, const char *folder,
     if (!mirror_index_list(&mirror->index, &list, &count))
         return zt_fail_memory(error, "a list of repositories");
     if (visit_repositories(visiting, list, count, folder)) {
-        status = inner->ops->walk(inner, folder, visiting->is_deep, visiting->visit,
-                                  visiting->context, error);
+        status = inner->ops->walk(inner, folder, visiting->folders.is_deep, visiting->folders.visit,
+                                  visiting->folders.context, error);
         if (status == ZT_NOT_FOUND && visiting->has_any)
             status = ZT_OK;
     } else {
@@ -127,7 +107,8 @@ enum zt_status mirror_walk(struct store *store, const char *folder, bool is_deep
                            void *context, struct zt_error *error)
 {
     struct mirror *mirror = mirror_of(store);
-    struct visiting visiting = {.visit = visit, .context = context, .is_deep = is_deep};
+    struct visiting visiting = {
+        .folders = {.visit = visit, .context = context, .is_deep = is_deep}};
     struct mirror_target target = {.version = NULL};
     enum zt_status status = ZT_OK;
 
@@ -138,7 +119,7 @@ enum zt_status mirror_walk(struct store *store, const char *folder, bool is_deep
     if (target.version == NULL)
         return walk_above(mirror, folder, &visiting, error);
     visiting.base = target.base;
-    snprintf(visiting.above, sizeof(visiting.above), "%s", folder);
+    snprintf(visiting.folders.above, sizeof(visiting.folders.above), "%s", folder);
     (void)visit_all(&visiting, target.version, target.path);
     if (!visiting.has_any && target.path.length > 0)
         status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such folder");

@@ -166,18 +166,6 @@ static bool is_kept(const struct history *history, const char *name, uint64_t si
 
 /* --- keeping --- */
 
-/* Gives an open file a name. Returns false with errno. */
-static bool link_open(int descriptor, int folder, const char *name)
-{
-    char path[64];
-
-    assert(descriptor >= 0 && folder >= 0);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
-    if (linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) == 0)
-        return true;
-    return errno == ENOENT && linkat(descriptor, "", folder, name, AT_EMPTY_PATH) == 0;
-}
-
 /* The kernel (fs.protected_hardlinks) or the file system refuses a link. */
 static bool is_refusal(int os_error)
 {
@@ -208,7 +196,7 @@ static bool clone_file(int place, const struct stat *info, int folder, const cha
     to = openat(folder, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, OBJECT_MODE);
     if (to >= 0) {
         is_made = ioctl(to, FICLONE, from) == 0 && futimens(to, times) == 0 &&
-                  history_sync(to, fsync) && link_open(to, folder, name);
+                  history_sync(to, fsync) && store_link_open(to, folder, name);
         history_close_folder(to);
     }
     history_close_folder(from);
@@ -221,7 +209,7 @@ static enum zt_status link_place(struct history *history, int place, const struc
     int refusal;
 
     assert(place >= 0);
-    if (link_open(place, history->objects, name)) {
+    if (store_link_open(place, history->objects, name)) {
         count_kept(history, (uint64_t)info->st_size);
         return ZT_OK;
     }
@@ -339,7 +327,7 @@ static bool name_staged(const struct history *history, const struct staged_file 
 {
     return file->hidden[0] != '\0'
                ? renameat(staged_folder(file), file->hidden, history->objects, name) == 0
-               : link_open(file->descriptor, history->objects, name);
+               : store_link_open(file->descriptor, history->objects, name);
 }
 
 enum zt_status history_keep_staged(struct history *history, struct staged_file *file,

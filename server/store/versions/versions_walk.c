@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "store/store_folders.h"
 #include "store/versions/versions_state.h"
 #include "zt/digest.h"
 #include "zt/join.h"
@@ -31,33 +32,6 @@ static size_t lower_bound(const struct history_tree *tree, struct zt_text path)
 
 /* --- folders --- */
 
-struct visiting {
-    store_visit visit;
-    void *context;
-    bool is_deep;
-    char above[MODEL_PATH_SIZE]; /* the folder that was visited last */
-};
-
-/* Visits the folders of a file that did not contain the file before; files come in order. below:
- * where the path below the walked folder begins. Returns false to stop. */
-static bool visit_folders(struct visiting *visiting, const char *path, size_t below)
-{
-    const char *slash = strchr(path + below, '/');
-
-    assert(below <= strlen(path));
-    for (; slash != NULL; slash = visiting->is_deep ? strchr(slash + 1, '/') : NULL) {
-        const size_t length = (size_t)(slash - path);
-
-        if (strncmp(visiting->above, path, length) == 0 &&
-            (visiting->above[length] == '\0' || visiting->above[length] == '/'))
-            continue;
-        snprintf(visiting->above, sizeof(visiting->above), "%.*s", (int)length, path);
-        if (!visiting->visit(visiting->context, visiting->above, NULL))
-            return false;
-    }
-    return true;
-}
-
 static bool write_path(const struct versions_place *place, const struct history_file *file,
                        char out_path[MODEL_PATH_SIZE])
 {
@@ -67,7 +41,7 @@ static bool write_path(const struct versions_place *place, const struct history_
 }
 
 /* Returns false to stop. */
-static bool visit_file(struct visiting *visiting, const struct versions_place *place,
+static bool visit_file(struct store_folders *folders, const struct versions_place *place,
                        const struct history_file *file, size_t below)
 {
     const struct file_identity identity = versions_identity(file);
@@ -75,14 +49,14 @@ static bool visit_file(struct visiting *visiting, const struct versions_place *p
 
     if (!write_path(place, file, path))
         return true;
-    if (!visit_folders(visiting, path, below))
+    if (!store_folders_visit(folders, path, below))
         return false;
-    return (!visiting->is_deep && strchr(path + below, '/') != NULL) ||
-           visiting->visit(visiting->context, path, &identity);
+    return (!folders->is_deep && strchr(path + below, '/') != NULL) ||
+           folders->visit(folders->context, path, &identity);
 }
 
 /* Returns false if the folder has no files. */
-static bool visit_below(struct visiting *visiting, const struct versions_place *place)
+static bool visit_below(struct store_folders *folders, const struct versions_place *place)
 {
     char beginning[MODEL_PATH_SIZE];
     const bool is_whole = place->rest.length == 0;
@@ -100,7 +74,7 @@ static bool visit_below(struct visiting *visiting, const struct versions_place *
 
         if (!zt_text_starts_with(zt_text_from(file->path), prefix))
             return i > first || is_whole;
-        if (!visit_file(visiting, place, file, below))
+        if (!visit_file(folders, place, file, below))
             return true;
     }
     return first < place->tree->count || is_whole;
@@ -110,7 +84,7 @@ enum zt_status versions_walk(struct store *store, const char *folder, bool is_de
                              store_visit visit, void *context, struct zt_error *error)
 {
     struct versions *versions = versions_of(store);
-    struct visiting visiting = {.visit = visit, .context = context, .is_deep = is_deep};
+    struct store_folders folders = {.visit = visit, .context = context, .is_deep = is_deep};
     struct versions_place place;
     struct zt_error failure;
     enum zt_status status = versions_place_find(versions, zt_text_from(folder), &place, &failure);
@@ -122,8 +96,8 @@ enum zt_status versions_walk(struct store *store, const char *folder, bool is_de
             *error = failure;
         return status;
     }
-    snprintf(visiting.above, sizeof(visiting.above), "%s", folder);
-    if (!visit_below(&visiting, &place))
+    snprintf(folders.above, sizeof(folders.above), "%s", folder);
+    if (!visit_below(&folders, &place))
         status = zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no such folder");
     versions_place_release(&place);
     return status;
