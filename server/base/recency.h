@@ -35,6 +35,8 @@ static inline void recency_add(struct recency *list, struct recency_link *link)
 static inline void recency_remove(struct recency *list, struct recency_link *link)
 {
     assert(list->count > 0);
+    assert((link->newer == NULL) == (list->newest == link));
+    assert((link->older == NULL) == (list->oldest == link));
     if (link->newer != NULL)
         link->newer->older = link->older;
     else

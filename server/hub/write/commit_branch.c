@@ -266,6 +266,7 @@ static bool record(struct commit *commit, const struct hub_version *version)
 
 static bool check(struct commit *commit, const struct hub_version *version, bool is_first)
 {
+    assert(version != NULL);
     if (commit->parent[0] != '\0' && !hub_version_is(version, zt_text_from(commit->parent)) &&
         strcmp(commit->parent, version->stored) != 0)
         return commit_refuse(commit, commit->parent_line, PROBLEM_PRECONDITION_FAILED,

@@ -23,11 +23,6 @@
 #define LOG_NEW      "log" HISTORY_NEW_SUFFIX
 #define OBJECT_BYTES 256u
 
-enum zt_status history_refuse(struct zt_error *error)
-{
-    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "this server does not keep versions");
-}
-
 /* --- opening --- */
 
 /* Returns -1 with errno. */

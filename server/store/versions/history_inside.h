@@ -275,7 +275,11 @@ bool history_is_protected(struct history *history, const uint8_t sha256[HISTORY_
 void history_begin_collecting(struct history *history);
 void history_end_collecting(struct history *history);
 
-enum zt_status history_refuse(struct zt_error *error);
+static inline enum zt_status history_refuse(struct zt_error *error)
+{
+    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "this server does not keep versions");
+}
+
 static inline bool history_is_writing(const struct history *history)
 {
     return history->folder >= 0 && history->is_writable;
