@@ -67,7 +67,6 @@ bool hub_sees_file(const struct request *request, struct zt_text repo, const str
 {
     char name[HUB_REPO_SIZE + MODEL_PATH_SIZE];
 
-
     if (request->grant == NULL)
         return true;
     if (file->view != NULL)

@@ -13,8 +13,8 @@ struct recorded {
     struct recording recording;
 };
 
-/* Returns true if changing a file may take long whatever its size: begin waits for other changes of
- * the repository and hashes its files, and claims wait for another machine. */
+/* Returns true if changing a small file may take long too: begin waits for other changes of the
+ * repository and hashes its files, and claims wait for another machine. */
 bool recorded_is_long(struct server *server);
 
 /* Begins a change of a model, or, with is_file, of the file at a path. Hashes unknown files of the
