@@ -233,9 +233,9 @@ static bool is_repo(const struct history_repo *a, const struct history_repo *b)
     return a->is_root_model == b->is_root_model && strcmp(a->name, b->name) == 0;
 }
 
-/* A commit may change files that the history counts as another repository's: those in the folders
- * of "tiny", which is no repository of its own for it without a config.json. Records their present
- * state: before the change, so that a file that is replaced stays in a commit, and after it. */
+/* A commit may change files of other repositories in the history: without a config.json, the files
+ * in the folders of "tiny" belong to repositories below it. Records their present state: before the
+ * change, so that a file that is replaced stays in a commit, and after it. */
 static bool record_other_repos(struct commit *commit, const struct history_repo *own)
 {
     struct history *history = store_history(commit->server->store);
