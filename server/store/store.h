@@ -41,6 +41,7 @@ struct store_expected {
 extern const struct store_expected store_expects_anything;
 extern const struct store_expected store_expects_nothing;
 
+struct history;
 struct staged_file; /* store/staging.h: an upload before its publication */
 struct staging;
 struct store;
@@ -313,7 +314,14 @@ struct store {
     const struct store_shared_ops *shared;      /* NULL: nothing is kept for other servers */
     struct store *inner;     /* the store that this one adds to; NULL: this is a folder or bucket */
     struct staging *staging; /* NULL: the store accepts no uploads */
+    struct history *history; /* store/versions/history.h; NULL: earlier versions are not kept */
 };
+
+/* Returns the history of a store, or NULL. Accepts NULL. */
+static inline struct history *store_history(const struct store *store)
+{
+    return store != NULL ? store->history : NULL;
+}
 
 /* Calls settle if the store has it. */
 static inline enum zt_status store_settle(struct store *store, const char *path,

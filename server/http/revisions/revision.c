@@ -210,7 +210,7 @@ static void note_commit(struct request *request)
         request->commit = request_print(request, "%s", path.commit);
 }
 
-bool revision_resolve_model(struct request *request, enum outcome *out_outcome)
+bool revision_find_model(struct request *request, enum outcome *out_outcome)
 {
     *out_outcome = OUTCOME_READY;
     if (request->revision.bytes == NULL) {

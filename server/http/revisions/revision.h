@@ -25,10 +25,17 @@ enum zt_status revision_look_up(struct server *server, struct zt_text name, enum
 /* Replies that revision_look_up has failed. Always returns OUTCOME_READY. */
 enum outcome revision_reply_failure(struct request *request, const struct zt_error *error);
 
+bool revision_find_model(struct request *request, enum outcome *out_outcome);
 /* Replaces request->names[0] by the store's name at the revision, and sets the answer's ZT-Commit.
  * Does nothing if the request names no revision. Returns false if the request has been answered or
  * must wait; the handler then returns *out_outcome. */
-bool revision_resolve_model(struct request *request, enum outcome *out_outcome);
+static inline bool revision_resolve_model(struct request *request, enum outcome *out_outcome)
+{
+    if (request->revision.bytes != NULL || store_history(request->server->store) != NULL)
+        return revision_find_model(request, out_outcome);
+    *out_outcome = OUTCOME_READY;
+    return true;
+}
 
 /* Does the same for the path of a file or folder and the parameter revision. The path of a file may
  * turn out to be a folder's. */

@@ -347,8 +347,11 @@ enum zt_status mirror_open(struct store *inner, const struct mirror_options *opt
     assert(options->config->upstream_count <= CONFIG_UPSTREAMS_MAX);
     if (mirror == NULL)
         return zt_fail_memory(error, "a mirror");
-    mirror->base = (struct store){
-        .ops = &mirror->ops, .search = &mirror->search, .inner = inner, .staging = inner->staging};
+    mirror->base = (struct store){.ops = &mirror->ops,
+                                  .search = &mirror->search,
+                                  .inner = inner,
+                                  .staging = inner->staging,
+                                  .history = inner->history};
     pthread_mutex_init(&mirror->sought_lock, NULL);
     mirror_changes_init(&mirror->changes);
     mirror_turns_init(&mirror->turns);

@@ -388,18 +388,11 @@ enum zt_status versions_store_open(struct store *inner, const struct versions_op
                                     .is_here = true,
                                     .revisions = &revision_ops,
                                     .inner = inner,
-                                    .staging = inner->staging};
+                                    .staging = inner->staging,
+                                    .history = options->history};
     versions->options = *options;
     versions->root = store_local_root(inner);
     pthread_mutex_init(&versions->lock, NULL);
     *out_store = &versions->base;
     return ZT_OK;
-}
-
-struct history *store_history(struct store *store)
-{
-    for (; store != NULL; store = store->inner)
-        if (store->ops == &versions_ops)
-            return versions_of(store)->options.history;
-    return NULL;
 }

@@ -23,7 +23,4 @@ struct versions_options {
 enum zt_status versions_store_open(struct store *inner, const struct versions_options *options,
                                    struct store **out_store, struct zt_error *error);
 
-/* Returns the history of a store or of what it adds to, or NULL. */
-struct history *store_history(struct store *store);
-
 #endif
