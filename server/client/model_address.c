@@ -1,5 +1,6 @@
 #include "client/model_address.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ static bool encode_again(struct href *href, struct zt_text raw, const char *behi
     char decoded[WEB_TARGET_SIZE];
     size_t length;
 
+    assert(behind != NULL);
     if (raw.length + strlen(behind) >= sizeof(decoded) || !percent_decode(raw, decoded, &length))
         return false;
     strcpy(decoded + length, behind);
