@@ -76,11 +76,7 @@ static int begin_kept(void **state)
 
 static int end_kept(void **state)
 {
-    struct world *world = *state;
-
     hub_repos_free(repos);
-    world->server.store->ops = real_ops;
-    world->server.store->revisions = NULL;
     return tear_down(state);
 }
 

@@ -94,10 +94,7 @@ static int begin_mirror(void **state)
 
 static int end_mirror(void **state)
 {
-    struct world *world = *state;
-
     hub_repos_free(repos);
-    world->server.store->ops = real_ops;
     return tear_down(state);
 }
 

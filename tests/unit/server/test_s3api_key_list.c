@@ -58,7 +58,6 @@ static int tear_down_lists(void **state)
     struct world *world = *state;
 
     memo_free(world->server.s3_lists);
-    world->server.store->ops = counted.usual;
     return tear_down(state);
 }
 
