@@ -306,7 +306,8 @@ enum outcome hub_commits_get(struct request *request)
     struct past *past = request->context != NULL ? request->context : begin(request, true);
     const enum outcome outcome = reply(request, past, write_commits);
 
-    if (past != NULL && past->has_more && outcome == OUTCOME_READY && !request->replied)
+    /* Until the answer is ready, a worker may be writing the page. */
+    if (outcome == OUTCOME_READY && !request->replied && past != NULL && past->has_more)
         add_next(request, past);
     return outcome;
 }
