@@ -7,21 +7,13 @@
 #include "base/server.h"
 #include "store/versions/versions_store.h"
 
-bool recorded_is_long(struct server *server)
-{
-    return store_needs_claims(server->store) || store_history(server->store) != NULL;
-}
-
-bool recorded_begin(struct recorded *recorded, struct server *server, const char *name,
-                    bool is_file, struct failure *failure)
+bool recorded_begin_kept(struct recorded *recorded, struct server *server, const char *name,
+                         bool is_file, struct failure *failure)
 {
     struct history *history = store_history(server->store);
     struct history_repo repo;
     struct zt_error error;
 
-    *recorded = (struct recorded){.recording = {.is_locked = false}};
-    if (history == NULL)
-        return true;
     if (is_file)
         history_repo_of_path(history, name, &repo);
     else
@@ -56,24 +48,15 @@ static void write_title(const struct history_repo *repo, const char *action, con
     snprintf(out_title, sizeof(((struct history_commit *)NULL)->title), "%s %.200s", action, path);
 }
 
-void recorded_end(struct recorded *recorded, bool is_changed, const char *client,
-                  const char *action, const char *path, char out_commit[HISTORY_COMMIT_SIZE])
+void recorded_end_kept(struct recorded *recorded, bool is_changed, const char *client,
+                       const char *action, const char *path, char out_commit[HISTORY_COMMIT_SIZE])
 {
     char title[sizeof(((struct history_commit *)NULL)->title)];
     const struct history_note note = {.client = client, .title = title};
     struct history_commit commit;
     struct zt_error ignored;
 
-    out_commit[0] = '\0';
-    if (!recorded->recording.is_locked)
-        return;
     write_title(&recorded->recording.repo, action, path, title);
     if (recording_end(&recorded->recording, is_changed ? &note : NULL, &commit, &ignored) == ZT_OK)
         memcpy(out_commit, commit.id, sizeof(commit.id));
-}
-
-void recorded_reply(struct request *request, const char *commit)
-{
-    if (commit[0] != '\0')
-        representation_field(&request->reply, "ZT-Commit", request_print(request, "%s", commit));
 }
