@@ -105,9 +105,8 @@ static struct tree_listing *listing_new(const char *folder)
     return tree;
 }
 
-static enum zt_status walk(struct server *server, struct listing *listing, bool is_deep)
+static enum zt_status walk(struct store *store, struct listing *listing, bool is_deep)
 {
-    struct store *store = server->store;
     const enum zt_status status =
         store->ops->walk(store, listing->tree->folder, is_deep, take, listing, listing->error);
 
@@ -119,8 +118,9 @@ static enum zt_status walk(struct server *server, struct listing *listing, bool 
     return zt_fail_memory(listing->error, "a list of files");
 }
 
-enum zt_status tree_list(struct server *server, const char *folder, bool is_deep, bool with_hashes,
-                         struct tree_listing **out_listing, struct zt_error *error)
+/* Lists without hashes. */
+static enum zt_status list(struct store *store, const char *folder, bool is_deep,
+                           struct tree_listing **out_listing, struct zt_error *error)
 {
     struct tree_listing *tree = listing_new(folder);
     struct listing listing = {.tree = tree, .error = error};
@@ -129,7 +129,7 @@ enum zt_status tree_list(struct server *server, const char *folder, bool is_deep
     if (tree == NULL)
         return zt_fail_memory(error, "a list of files");
     listing.skipped = folder[0] == '\0' ? 0 : strlen(folder) + 1;
-    status = walk(server, &listing, is_deep);
+    status = walk(store, &listing, is_deep);
     if (status != ZT_OK) {
         tree_listing_release(tree);
         return status;
@@ -137,9 +137,29 @@ enum zt_status tree_list(struct server *server, const char *folder, bool is_deep
     if (tree->count > 1)
         qsort(tree->entries, tree->count, sizeof(tree->entries[0]), compare_times);
     drop_duplicates(tree);
-    add_hashes(server, tree, with_hashes);
     *out_listing = tree;
     return ZT_OK;
+}
+
+enum zt_status tree_list(struct server *server, const char *folder, bool is_deep, bool with_hashes,
+                         struct tree_listing **out_listing, struct zt_error *error)
+{
+    const enum zt_status status = list(server->store, folder, is_deep, out_listing, error);
+
+    if (status == ZT_OK)
+        add_hashes(server, *out_listing, with_hashes);
+    return status;
+}
+
+enum zt_status tree_list_innermost(struct server *server, const char *folder, bool is_deep,
+                                   struct tree_listing **out_listing, struct zt_error *error)
+{
+    const enum zt_status status =
+        list(store_innermost(server->store), folder, is_deep, out_listing, error);
+
+    if (status == ZT_OK)
+        add_hashes(server, *out_listing, false);
+    return status;
 }
 
 struct tree_listing *tree_listing_hold(struct tree_listing *listing)

@@ -40,6 +40,11 @@ struct tree_listing {
 enum zt_status tree_list(struct server *server, const char *folder, bool is_deep, bool with_hashes,
                          struct tree_listing **out_listing, struct zt_error *error);
 
+/* Does the same for the folder or bucket itself, below any mirror, without waiting for an upstream
+ * and without computing hashes. */
+enum zt_status tree_list_innermost(struct server *server, const char *folder, bool is_deep,
+                                   struct tree_listing **out_listing, struct zt_error *error);
+
 struct tree_listing *tree_listing_hold(struct tree_listing *listing);
 /* Accepts NULL; void * for request_hold. */
 void tree_listing_release(void *listing);

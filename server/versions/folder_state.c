@@ -1,5 +1,4 @@
-/* Lists a repository in the folder. The walk only collects; files are hashed after it, because the
- * walk holds descriptors. */
+/* Adds SHA-256s to a listing of a repository's folder. */
 #include "versions/folder_state.h"
 
 #include <assert.h>
@@ -8,64 +7,15 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/memory.h"
 #include "digests/file_hashes.h"
 #include "store/versions/versions_store.h"
+#include "tree/tree_listing.h"
 #include "zt/digest.h"
 
 /* How often to list a folder in which files change meanwhile. */
 #define LISTS_MAX 4
 
 /* --- listing --- */
-
-struct entry {
-    char *path;
-    struct file_identity identity;
-};
-
-struct listing {
-    struct entry *entries;
-    size_t count;
-    size_t capacity;
-    struct history *history;
-    const struct history_repo *repo;
-    bool has_failed; /* without memory */
-};
-
-static bool add(struct listing *listing, const char *path, const struct file_identity *identity)
-{
-    struct entry entry = {.path = strdup(path), .identity = *identity};
-
-    assert(listing->count <= listing->capacity);
-    if (entry.path == NULL ||
-        zt_array_reserve(&listing->entries, &listing->capacity, listing->count + 1, sizeof(entry),
-                         SIZE_MAX) != ZT_OK) {
-        free(entry.path);
-        return false;
-    }
-    listing->entries[listing->count++] = entry;
-    return true;
-}
-
-static bool is_of_repo(const struct listing *listing, const char *path)
-{
-    struct history_repo repo;
-
-    history_repo_of_path(listing->history, path, &repo);
-    return repo.is_root_model && strcmp(repo.name, listing->repo->name) == 0;
-}
-
-static bool visit(void *context, const char *path, const struct file_identity *identity)
-{
-    struct listing *listing = context;
-    const size_t skipped = listing->repo->is_root_model ? 0 : strlen(listing->repo->name) + 1;
-
-    assert(!listing->has_failed);
-    if (identity == NULL || (listing->repo->is_root_model && !is_of_repo(listing, path)))
-        return true;
-    listing->has_failed = !add(listing, path + skipped, identity);
-    return !listing->has_failed;
-}
 
 /* The folder of an owner has only its own files: its subfolders are other repositories. */
 static bool is_deep(struct history *history, const struct history_repo *repo)
@@ -82,52 +32,15 @@ static bool is_deep(struct history *history, const struct history_repo *repo)
     return strcmp(inside.name, repo->name) == 0;
 }
 
-static int compare_entries(const void *a, const void *b)
+static bool is_of_repo(struct history *history, const struct history_repo *repo,
+                       const struct tree_entry *entry)
 {
-    return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
-}
+    struct history_repo own;
 
-/* Takes over the paths of the sorted list. */
-static bool take_entries(struct listing *listing, struct folder_state *state)
-{
-    if (listing->count > 1)
-        qsort(listing->entries, listing->count, sizeof(*listing->entries), compare_entries);
-    state->files = calloc(listing->count + 1, sizeof(*state->files));
-    state->identities = calloc(listing->count + 1, sizeof(*state->identities));
-    state->paths = calloc(listing->count + 1, sizeof(*state->paths));
-    if (state->files == NULL || state->identities == NULL || state->paths == NULL)
-        return false;
-    for (size_t i = 0; i < listing->count; i++) {
-        const struct entry *entry = &listing->entries[i];
-
-        state->files[i] = (struct history_file){.path = entry->path,
-                                                .size_bytes = entry->identity.size_bytes,
-                                                .modified_ns = entry->identity.modified_ns};
-        state->identities[i] = entry->identity;
-        state->paths[i] = entry->path;
-    }
-    state->count = state->path_count = listing->count;
-    listing->count = 0;
-    return true;
-}
-
-static enum zt_status list(struct server *server, const struct history_repo *repo,
-                           struct folder_state *state, struct zt_error *error)
-{
-    struct store *folder = store_innermost(server->store);
-    struct listing listing = {.history = store_history(server->store), .repo = repo};
-    enum zt_status status =
-        folder->ops->walk(folder, repo->is_root_model ? "" : repo->name,
-                          is_deep(listing.history, repo), visit, &listing, error);
-
-    if (status == ZT_NOT_FOUND)
-        status = ZT_OK;
-    if (listing.has_failed || (status == ZT_OK && !take_entries(&listing, state)))
-        status = zt_fail_memory(error, "the files of a repository");
-    for (size_t i = 0; i < listing.count; i++)
-        free(listing.entries[i].path);
-    free(listing.entries);
-    return status;
+    if (entry->is_folder || !repo->is_root_model)
+        return !entry->is_folder;
+    history_repo_of_path(history, entry->path, &own);
+    return own.is_root_model && strcmp(own.name, repo->name) == 0;
 }
 
 /* --- hashing --- */
@@ -141,43 +54,50 @@ bool folder_state_path(const struct history_repo *repo, const char *path,
 }
 
 static enum zt_status hash_file(struct server *server, const struct history_repo *repo,
-                                struct history_file *file, const struct file_identity *identity,
+                                const struct tree_entry *entry, struct history_file *file,
                                 struct zt_error *error)
 {
     char path[MODEL_PATH_SIZE];
 
+    *file = (struct history_file){.path = entry->path,
+                                  .size_bytes = entry->identity.size_bytes,
+                                  .modified_ns = entry->identity.modified_ns};
+    memcpy(file->sha256, entry->sha256, sizeof(file->sha256));
+    if (entry->has_sha256)
+        return ZT_OK;
     if (!folder_state_path(repo, file->path, path))
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET, "its name is too long");
-    if (file_hashes_find(server->hashes, path, identity, file->sha256))
-        return ZT_OK;
-    return file_hashes_compute(server->hashes, path, identity, file->sha256, error);
+    return file_hashes_compute(server->hashes, path, &entry->identity, file->sha256, error);
 }
 
-/* Hashes all files, and drops those that cannot be read. */
-static enum zt_status hash_all(struct server *server, const struct history_repo *repo,
-                               struct folder_state *state, struct zt_error *error)
+/* Takes the repository's files, and leaves out those that cannot be read. */
+static enum zt_status take_files(struct server *server, const struct history_repo *repo,
+                                 struct folder_state *state, struct zt_error *error)
 {
-    size_t used = 0;
-    enum zt_status status = ZT_OK;
+    struct history *history = store_history(server->store);
+    const struct tree_listing *listing = state->listing;
 
-    for (size_t i = 0; i < state->count; i++) {
-        struct history_file file = state->files[i];
-        const struct file_identity identity = state->identities[i];
+    state->files = calloc(listing->count + 1, sizeof(*state->files));
+    state->identities = calloc(listing->count + 1, sizeof(*state->identities));
+    if (state->files == NULL || state->identities == NULL)
+        return zt_fail_memory(error, "the files of a repository");
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct tree_entry *entry = &listing->entries[i];
+        enum zt_status status;
 
-        if (status == ZT_OK)
-            status = hash_file(server, repo, &file, &identity, error);
+        if (!is_of_repo(history, repo, entry))
+            continue;
+        status = hash_file(server, repo, entry, &state->files[state->count], error);
         if (status == ZT_IO) {
             log_write(LOG_LEVEL_WARN, "%s/%s is left out of the repository's commits: %s",
-                      repo->name, file.path, error->message);
-            status = ZT_OK;
+                      repo->name, entry->path, error->message);
             continue;
         }
-        state->files[used] = file;
-        state->identities[used++] = identity;
+        if (status != ZT_OK)
+            return status == ZT_NOT_FOUND ? ZT_STALE : status;
+        state->identities[state->count++] = entry->identity;
     }
-    assert(used <= state->count && state->count <= state->path_count);
-    state->count = used;
-    return status == ZT_NOT_FOUND ? ZT_STALE : status;
+    return ZT_OK;
 }
 
 static int compare_files(const void *a, const void *b)
@@ -193,9 +113,13 @@ enum zt_status folder_state_read(struct server *server, const struct history_rep
 
     for (unsigned i = 0; i < LISTS_MAX && status == ZT_STALE; i++) {
         folder_state_free(&state);
-        status = list(server, repo, &state, error);
+        status =
+            tree_list_innermost(server, repo->is_root_model ? "" : repo->name,
+                                is_deep(store_history(server->store), repo), &state.listing, error);
         if (status == ZT_OK)
-            status = hash_all(server, repo, &state, error);
+            status = take_files(server, repo, &state, error);
+        else if (status == ZT_NOT_FOUND)
+            status = ZT_OK; /* there are no files */
     }
     if (status != ZT_OK) {
         folder_state_free(&state);
@@ -207,10 +131,7 @@ enum zt_status folder_state_read(struct server *server, const struct history_rep
 
 void folder_state_free(struct folder_state *state)
 {
-    assert(state->count <= state->path_count);
-    for (size_t i = 0; i < state->path_count; i++)
-        free(state->paths[i]);
-    free(state->paths);
+    tree_listing_release(state->listing);
     free(state->files);
     free(state->identities);
     *state = (struct folder_state){.count = 0};

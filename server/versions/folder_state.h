@@ -9,9 +9,7 @@ struct folder_state {
     struct history_file *files;       /* sorted by path */
     struct file_identity *identities; /* in the same order */
     size_t count;
-    /* private */
-    char **paths;
-    size_t path_count;
+    struct tree_listing *listing; /* private: has the paths */
 };
 
 /* Lists the files and hashes those whose SHA-256 is not known. Files that cannot be read are left
