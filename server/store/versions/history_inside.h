@@ -17,6 +17,7 @@
 #include "base/recency.h"
 #include "base/record.h"
 #include "store/versions/history.h"
+#include "store/versions/history_place.h"
 
 struct memo;
 
@@ -27,11 +28,9 @@ struct memo;
 /* "ab/", 62 digits and NUL. */
 #define HISTORY_OBJECT_SIZE 66
 
-/* Bounds on things that clients can make grow: commits and references of a repository, the bytes of
- * a log and of a tree. */
+/* Bounds on things that clients can make grow, as is HISTORY_FILE_BYTES. */
 #define HISTORY_COMMITS_MAX ((size_t)1000000)
 #define HISTORY_REFS_MAX    ((size_t)10000)
-#define HISTORY_FILE_BYTES  ((size_t)1 << 28)
 
 /* --- one log in memory --- */
 
