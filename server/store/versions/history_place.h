@@ -39,6 +39,12 @@ struct history_object {
     bool is_young; /* it may have been kept for a commit that another server is about to record */
 };
 
+/* How a change and the collection of another server exclude each other. A collection holds a claim
+ * from before it reads the first log until all its removals are answered, and removes only objects
+ * that are old. keep, and find with names_it, make an object young, and then look whether there is
+ * such a claim. If there is one, its removal may already be on its way, perhaps twice: the caller
+ * takes the claim itself, looks at the object again, makes it again unless it is there and young,
+ * and releases the claim. A change ends long before its objects are old. */
 struct history_place_ops {
     /* --- small files --- */
 
