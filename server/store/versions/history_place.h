@@ -36,15 +36,22 @@ struct history_text {
 struct history_object {
     uint8_t sha256[32];
     uint64_t size_bytes;
-    bool is_young; /* it may have been kept for a commit that another server is about to record */
+    bool is_young; /* it was made less than an hour before this collection began, so it may be of a
+                    * commit that another server is about to record */
 };
 
-/* How a change and the collection of another server exclude each other. A collection holds a claim
- * from before it reads the first log until all its removals are answered, and removes only objects
- * that are old. keep, and find with names_it, make an object young, and then look whether there is
- * such a claim. If there is one, its removal may already be on its way, perhaps twice: the caller
- * takes the claim itself, looks at the object again, makes it again unless it is there and young,
- * and releases the claim. A change ends long before its objects are old. */
+/* How a change and the collection of another server exclude each other
+ * (tests/unit/server/test_history_shared_model.c tries all interleavings).
+ *
+ * A collection holds a claim from before it reads the first log until all its removals are answered.
+ * It removes only objects that were last made an hour before it began.
+ *
+ * keep, keep_staged, and find with names_it make an object again unless it is younger than half an
+ * hour. Then they look for a collector's claim, and after that at the object once more. If there is
+ * no claim, and the object is there and young, it will stay: a change is recorded long before its
+ * objects are an hour old. If there is no claim but the object has gone, they begin again. If there
+ * is a claim, a removal may already be on its way, perhaps twice: they take the claim themselves,
+ * make the object again, and release the claim. */
 struct history_place_ops {
     /* --- small files --- */
 
