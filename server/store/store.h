@@ -394,7 +394,7 @@ static inline bool store_explains(struct store *store, struct zt_text name)
 /* Returns true if the store adds repositories of upstreams. */
 static inline bool store_mirrors(const struct store *store)
 {
-    return store != NULL && store->inner != NULL && !store->is_here;
+    return store != NULL && store->search != NULL && store->search->resolve != NULL;
 }
 
 /* The folder or bucket itself, below any mirror and history. */

@@ -1,10 +1,11 @@
-/* The operations that the inner store carries out: everything that writes, and what replicas
- * share. */
+/* The operations that the inner store carries out (store_inner.h): those that take a repository's
+ * name end its mirroring. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "store/mirror/mirror_store.h"
+#include "store/store_inner.h"
 
 /* --- names that writers take --- */
 
@@ -48,12 +49,6 @@ static enum zt_status publish(struct store *store, struct staged_file *file, con
     return status;
 }
 
-static enum zt_status may_publish(struct store *store, const char *path,
-                                  const struct store_leaving *leaving, struct zt_error *error)
-{
-    return store->inner->ops->may_publish(store->inner, path, leaving, error);
-}
-
 /* Mirrored repositories have no links. */
 static void find_links(struct store *store, const char *folder, struct store_links *out_links)
 {
@@ -77,81 +72,16 @@ static enum zt_status make_folder(struct store *store, const char *path, struct 
     return status;
 }
 
-static enum zt_status exclude(struct store *store, const char *name, int64_t by_ms, int *out_lock,
-                              struct zt_error *error)
-{
-    return store->inner->ops->exclude(store->inner, name, by_ms, out_lock, error);
-}
-
-static enum zt_status remove_file(struct store *store, const char *path,
-                                  const struct store_expected *expected, struct zt_error *error)
-{
-    return store->inner->ops->remove(store->inner, path, expected, error);
-}
-
-static enum zt_status settle(struct store *store, const char *path, struct zt_error *error)
-{
-    return store->inner->ops->settle(store->inner, path, error);
-}
-
-static void remove_emptied(struct store *store, const char *path, size_t kept_length)
-{
-    store->inner->ops->remove_emptied(store->inner, path, kept_length);
-}
-
-static enum zt_status prepare(struct store *store, struct staged_file *file, const char *path,
-                              const uint8_t sha256[32], struct zt_error *error)
-{
-    return store->inner->claims->prepare(store->inner, file, path, sha256, error);
-}
-
-static enum zt_status claim(struct store *store, struct zt_text name, int64_t by_ms,
-                            struct store_claim **out_claim, struct zt_error *error)
-{
-    return store->inner->claims->claim(store->inner, name, by_ms, out_claim, error);
-}
-
-static const char *refusal(const struct store *store)
-{
-    return store->inner->claims->refusal(store->inner);
-}
-
-static enum zt_status read_fact(struct store *store, const struct file_identity *identity,
-                                const char *kind, char **out_text, size_t *out_length,
-                                struct zt_error *error)
-{
-    return store->inner->claims->read_fact(store->inner, identity, kind, out_text, out_length,
-                                           error);
-}
-
-static enum zt_status write_fact(struct store *store, const struct file_identity *identity,
-                                 const char *kind, const char *text, size_t length,
-                                 struct zt_error *error)
-{
-    return store->inner->claims->write_fact(store->inner, identity, kind, text, length, error);
-}
-
-/* If the inner store lacks an operation, so does the mirror. */
 void mirror_set_inner_ops(struct mirror *mirror)
 {
     const struct store *inner = mirror->base.inner;
-    const struct store_ops *ops = inner->ops;
 
     mirror->ops.publish = publish;
-    mirror->ops.may_publish = ops->may_publish != NULL ? may_publish : NULL;
-    mirror->ops.find_links = ops->find_links != NULL ? find_links : NULL;
-    mirror->ops.make_folder = ops->make_folder != NULL ? make_folder : NULL;
-    mirror->ops.exclude = ops->exclude != NULL ? exclude : NULL;
-    mirror->ops.remove = remove_file;
-    mirror->ops.settle = ops->settle != NULL ? settle : NULL;
-    mirror->ops.remove_emptied = ops->remove_emptied != NULL ? remove_emptied : NULL;
+    mirror->ops.find_links = find_links;
+    mirror->ops.make_folder = make_folder;
+    store_inner_ops(inner, &mirror->ops);
     if (inner->claims == NULL)
         return;
-    mirror->claims = (struct store_claim_ops){.prepare = prepare,
-                                              .claim = claim,
-                                              .release = inner->claims->release,
-                                              .refusal = refusal,
-                                              .read_fact = read_fact,
-                                              .write_fact = write_fact};
+    store_inner_claims(inner, &mirror->claims);
     mirror->base.claims = &mirror->claims;
 }

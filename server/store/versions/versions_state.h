@@ -20,6 +20,8 @@ struct versions_checked {
 
 struct versions {
     struct store base; /* first */
+    struct store_ops ops;
+    struct store_claim_ops claims;
     struct versions_options options;
     int root;             /* the folder's descriptor, borrowed from the inner store */
     pthread_mutex_t lock; /* protects what follows */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "store/store_inner.h"
 #include "store/store_path.h"
 #include "store/versions/versions_state.h"
 
@@ -243,13 +244,7 @@ static bool was_wrong(struct store *store, const char *path, const struct file_i
 static const struct store_revision_ops revision_ops = {
     .find = find_revision, .state = state_file, .refuses = refuses, .was_wrong = was_wrong};
 
-/* --- operations of the inner store --- */
-
-static enum zt_status list(struct store *store, store_visit visit, void *context,
-                           struct zt_error *error)
-{
-    return inner_of(store)->ops->list(inner_of(store), visit, context, error);
-}
+/* --- operations that commits refuse --- */
 
 static enum zt_status may_publish(struct store *store, const char *path,
                                   const struct store_leaving *leaving, struct zt_error *error)
@@ -266,72 +261,59 @@ static enum zt_status make_folder(struct store *store, const char *path, struct 
                               : inner_of(store)->ops->make_folder(inner_of(store), path, error);
 }
 
-static enum zt_status exclude(struct store *store, const char *name, int64_t by_ms, int *out_lock,
-                              struct zt_error *error)
-{
-    return inner_of(store)->ops->exclude(inner_of(store), name, by_ms, out_lock, error);
-}
-
-static enum zt_status settle(struct store *store, const char *path, struct zt_error *error)
-{
-    return inner_of(store)->ops->settle(inner_of(store), path, error);
-}
-
-static void remove_emptied(struct store *store, const char *path, size_t kept_length)
-{
-    inner_of(store)->ops->remove_emptied(inner_of(store), path, kept_length);
-}
-
-static size_t misnamed_files(const struct store *store)
-{
-    return inner_of(store)->ops->misnamed_files(inner_of(store));
-}
-
-static int watch(struct store *store)
-{
-    return inner_of(store)->ops->watch(inner_of(store));
-}
-
-static bool changed(struct store *store)
-{
-    return inner_of(store)->ops->changed(inner_of(store));
-}
-
-static bool is_changing(struct store *store)
-{
-    return inner_of(store)->ops->is_changing(inner_of(store));
-}
-
-static bool reports(const struct store *store)
-{
-    return inner_of(store)->ops->reports(inner_of(store));
-}
-
-static enum zt_status list_changes(struct store *store, store_visit visit, void *context,
-                                   bool *out_whole, struct zt_error *error)
-{
-    return inner_of(store)->ops->list_changes(inner_of(store), visit, context, out_whole, error);
-}
-
 /* --- searching --- */
+
+static bool may_look_up(struct store *store, struct zt_text name)
+{
+    struct store *inner = inner_of(store);
+
+    return versions_knows(versions_of(store), name)
+               ? versions_may_look_up(store, name)
+               : store_searches(inner) && inner->search->may_look_up(inner, name);
+}
+
+static enum zt_status look_up(struct store *store, struct zt_text name, store_visit visit,
+                              void *context, struct zt_error *error)
+{
+    struct store *inner = inner_of(store);
+
+    return !store_searches(inner) || versions_knows(versions_of(store), name)
+               ? versions_look_up(store, name, visit, context, error)
+               : inner->search->look_up(inner, name, visit, context, error);
+}
 
 static bool has_locally(const struct store *store, struct zt_text path)
 {
-    (void)store;
-    (void)path;
-    return true;
+    return store_has_locally(inner_of(store), path);
 }
 
 static void report(struct store *store, struct store_report *out_report)
 {
-    (void)store;
     *out_report = (struct store_report){.was_reached = true, .has_list = true};
+    if (store_searches(inner_of(store)))
+        inner_of(store)->search->report(inner_of(store), out_report);
 }
 
-static void ignore(struct store *store)
+static void reconfigure(struct store *store)
 {
-    (void)store;
+    if (store_searches(inner_of(store)))
+        inner_of(store)->search->reconfigure(inner_of(store));
 }
+
+static void interrupt(struct store *store)
+{
+    if (store_searches(inner_of(store)))
+        inner_of(store)->search->interrupt(inner_of(store));
+}
+
+static const struct store_search_ops search_ops = {
+    .may_look_up = may_look_up,
+    .look_up = look_up,
+    .has_locally = has_locally,
+    .report = report,
+    .reconfigure = reconfigure,
+    .interrupt = interrupt,
+};
 
 static void close_versions(struct store *store)
 {
@@ -344,36 +326,30 @@ static void close_versions(struct store *store)
     inner->ops->close(inner);
 }
 
-static const struct store_ops versions_ops = {
-    .list = list,
-    .walk = versions_walk,
-    .open = open_path,
-    .publish = publish,
-    .may_publish = may_publish,
-    .find_links = find_links,
-    .make_folder = make_folder,
-    .exclude = exclude,
-    .remove = remove_file,
-    .settle = settle,
-    .remove_emptied = remove_emptied,
-    .identity_of = identity_of,
-    .misnamed_files = misnamed_files,
-    .watch = watch,
-    .changed = changed,
-    .is_changing = is_changing,
-    .reports = reports,
-    .list_changes = list_changes,
-    .close = close_versions,
-};
+/* The inner store's operations, except these. */
+static void set_ops(struct versions *versions)
+{
+    const struct store *inner = versions->base.inner;
 
-static const struct store_search_ops search_ops = {
-    .may_look_up = versions_may_look_up,
-    .look_up = versions_look_up,
-    .has_locally = has_locally,
-    .report = report,
-    .reconfigure = ignore,
-    .interrupt = ignore,
-};
+    versions->ops = (struct store_ops){
+        .walk = versions_walk,
+        .open = open_path,
+        .publish = publish,
+        .may_publish = may_publish,
+        .find_links = find_links,
+        .make_folder = make_folder,
+        .remove = remove_file,
+        .identity_of = identity_of,
+        .close = close_versions,
+    };
+    store_inner_ops(inner, &versions->ops);
+    if (inner->shared != NULL)
+        versions->base.shared = &store_inner_shared;
+    if (inner->claims == NULL)
+        return;
+    store_inner_claims(inner, &versions->claims);
+    versions->base.claims = &versions->claims;
+}
 
 enum zt_status versions_store_open(struct store *inner, const struct versions_options *options,
                                    struct store **out_store, struct zt_error *error)
@@ -383,15 +359,16 @@ enum zt_status versions_store_open(struct store *inner, const struct versions_op
     if (versions == NULL)
         return zt_fail_memory(error, "the versions");
     assert(options->history != NULL && options->sha256 != NULL);
-    versions->base = (struct store){.ops = &versions_ops,
+    versions->base = (struct store){.ops = &versions->ops,
                                     .search = &search_ops,
-                                    .is_here = true,
+                                    .is_here = !store_may_wait(inner),
                                     .revisions = &revision_ops,
                                     .inner = inner,
                                     .staging = inner->staging,
                                     .history = options->history};
     versions->options = *options;
     versions->root = store_local_root(inner);
+    set_ops(versions);
     pthread_mutex_init(&versions->lock, NULL);
     *out_store = &versions->base;
     return ZT_OK;
