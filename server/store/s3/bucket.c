@@ -16,7 +16,8 @@
 #include "zt/digest.h"
 
 /* Time limit of a request without a deadline. */
-#define USUAL_MS 30000
+#define USUAL_MS     30000
+#define NOT_MODIFIED 304
 /* The end of the year 2261: in the next, nanoseconds no longer fit. */
 #define TIME_END ((time_t)9214646400)
 
@@ -43,19 +44,31 @@ bool bucket_own_path(const struct bucket *bucket, char out_path[BUCKET_PATH_SIZE
             percent_append_plain(out_path, BUCKET_PATH_SIZE, &used, bucket->name));
 }
 
-bool bucket_path(const struct bucket *bucket, const char *key, char out_path[BUCKET_PATH_SIZE])
+static bool write_path(const struct bucket *bucket, bool has_name, const char *key,
+                       char out_path[BUCKET_PATH_SIZE])
 {
     const size_t size = BUCKET_PATH_SIZE;
     size_t used = 0;
 
     if (strlen(bucket->prefix) + strlen(key) >= BUCKET_KEY_SIZE)
         return false;
-    if (bucket->path_style && (!percent_append_plain(out_path, size, &used, "/") ||
-                               !percent_append_plain(out_path, size, &used, bucket->name)))
+    if (has_name && (!percent_append_plain(out_path, size, &used, "/") ||
+                     !percent_append_plain(out_path, size, &used, bucket->name)))
         return false;
     return percent_append_plain(out_path, size, &used, "/") &&
            percent_append(out_path, size, &used, zt_text_from(bucket->prefix), true) &&
            percent_append(out_path, size, &used, zt_text_from(key), true);
+}
+
+bool bucket_path(const struct bucket *bucket, const char *key, char out_path[BUCKET_PATH_SIZE])
+{
+    return write_path(bucket, bucket->path_style, key, out_path);
+}
+
+bool bucket_copy_source(const struct bucket *bucket, const char *key,
+                        char out_source[BUCKET_PATH_SIZE])
+{
+    return write_path(bucket, true, key, out_source);
 }
 
 void bucket_exchange(struct bucket *bucket, struct remote_exchange *exchange, const char *method,
@@ -266,36 +279,82 @@ static bool is_small(struct remote_exchange *exchange)
            head->content_length <= exchange->body_most;
 }
 
-enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, int64_t by_ms,
+/* Runs a prepared GET of at most exchange->body_most bytes. */
+static enum zt_status get(struct bucket *bucket, struct remote_exchange *exchange, int64_t by_ms,
                           struct bucket_object *out_object, struct zt_error *error)
 {
     struct bucket_object object = {.bytes = NULL};
-    struct remote_exchange exchange;
-    char path[BUCKET_PATH_SIZE];
     enum zt_status status;
 
-    assert(most > 0);
-    if (!bucket_path(bucket, key, path))
-        return too_long(error);
-    bucket_exchange(bucket, &exchange, "GET", path);
-    exchange.body_most = most;
-    exchange.accept = is_small;
-    bucket_be_brief(bucket, &exchange);
-    status = run(bucket, METRIC_STORE_READ, &exchange, by_ms, &object.version, error);
-    if (status != ZT_OK && exchange.failure == REMOTE_FAILURE_REFUSED)
+    assert(exchange->body_most > 0);
+    exchange->accept = is_small;
+    bucket_be_brief(bucket, exchange);
+    status = run(bucket, METRIC_STORE_READ, exchange, by_ms, &object.version, error);
+    if (status != ZT_OK && exchange->failure == REMOTE_FAILURE_REFUSED)
         status = zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the object has more than %zu bytes",
-                         most);
-    if (status == ZT_OK) {
+                         exchange->body_most);
+    if (status == ZT_OK && exchange->head.status != NOT_MODIFIED) {
         /* An empty body may have no memory. */
-        object.bytes = exchange.answer != NULL ? exchange.answer : calloc(1, 1);
-        object.length = exchange.answer != NULL ? exchange.answer_length : 0;
-        exchange.answer = NULL;
+        object.bytes = exchange->answer != NULL ? exchange->answer : calloc(1, 1);
+        object.length = exchange->answer != NULL ? exchange->answer_length : 0;
+        exchange->answer = NULL;
         if (object.bytes == NULL)
             status = zt_fail_memory(error, "an object");
     }
     if (status == ZT_OK)
         *out_object = object;
-    remote_exchange_free(&exchange);
+    remote_exchange_free(exchange);
+    return status;
+}
+
+enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, int64_t by_ms,
+                          struct bucket_object *out_object, struct zt_error *error)
+{
+    struct remote_exchange exchange;
+    char path[BUCKET_PATH_SIZE];
+
+    if (!bucket_path(bucket, key, path))
+        return too_long(error);
+    bucket_exchange(bucket, &exchange, "GET", path);
+    exchange.body_most = most;
+    return get(bucket, &exchange, by_ms, out_object, error);
+}
+
+enum zt_status bucket_get_start(struct bucket *bucket, const char *key, size_t most,
+                                struct bucket_object *out_object, struct zt_error *error)
+{
+    struct remote_exchange exchange;
+    char path[BUCKET_PATH_SIZE];
+
+    if (!bucket_path(bucket, key, path))
+        return too_long(error);
+    bucket_exchange(bucket, &exchange, "GET", path);
+    exchange.body_most = most;
+    exchange.has_range = true;
+    exchange.range_last = most - 1;
+    return get(bucket, &exchange, BUCKET_USUAL_TIME, out_object, error);
+}
+
+enum zt_status bucket_get_unless(struct bucket *bucket, const char *key, const char *etag,
+                                 size_t most, struct bucket_object *out_object,
+                                 struct zt_error *error)
+{
+    struct remote_exchange exchange;
+    char path[BUCKET_PATH_SIZE];
+    enum zt_status status;
+
+    assert(etag[0] != '\0');
+    if (!bucket_path(bucket, key, path))
+        return too_long(error);
+    bucket_exchange(bucket, &exchange, "GET", path);
+    exchange.body_most = most;
+    remote_exchange_add(&exchange, "if-none-match", etag);
+    status = get(bucket, &exchange, BUCKET_USUAL_TIME, out_object, error);
+    /* A service may ignore the condition. */
+    if (status == ZT_OK && strcmp(out_object->version.etag, etag) == 0) {
+        free(out_object->bytes);
+        out_object->bytes = NULL;
+    }
     return status;
 }
 

@@ -78,6 +78,10 @@ bool bucket_own_path(const struct bucket *bucket, char out_path[BUCKET_PATH_SIZE
  * is too long. */
 bool bucket_path(const struct bucket *bucket, const char *key, char out_path[BUCKET_PATH_SIZE]);
 
+/* Writes the value of x-amz-copy-source for a key. Returns false if it is too long. */
+bool bucket_copy_source(const struct bucket *bucket, const char *key,
+                        char out_source[BUCKET_PATH_SIZE]);
+
 /* Prepares an exchange: origin, path and signer; the caller adds the rest. path must outlive it. */
 void bucket_exchange(struct bucket *bucket, struct remote_exchange *exchange, const char *method,
                      const char *path);
@@ -91,10 +95,10 @@ void bucket_exchange(struct bucket *bucket, struct remote_exchange *exchange, co
 enum zt_status bucket_run(struct bucket *bucket, enum metric operation,
                           struct remote_exchange *exchange, int64_t by_ms, struct zt_error *error);
 /* Records the outcome of any exchange with the bucket: metrics, retries, and whether the store is
- * away (logged when that changes). operation: METRIC_STORE_LIST, … Returns ZT_OK for 2xx;
- * ZT_NOT_FOUND for a 404 of a key; ZT_STALE for 412 and 416; ZT_ARGUMENT for permanent errors
- * (wrong credentials, clock, region or bucket, named in the message); ZT_UNAVAILABLE for everything
- * else, including a 200 with <Error> in its body. On any thread. */
+ * away (logged when that changes). operation: METRIC_STORE_LIST, … Returns ZT_OK for 2xx, and for
+ * 304 if it was asked for; ZT_NOT_FOUND for a 404 of a key; ZT_STALE for 412 and 416; ZT_ARGUMENT
+ * for permanent errors (wrong credentials, clock, region or bucket, named in the message);
+ * ZT_UNAVAILABLE for everything else, including a 200 with <Error> in its body. On any thread. */
 enum zt_status bucket_judge(struct bucket *bucket, enum metric operation,
                             struct remote_exchange *exchange, struct zt_error *error);
 
@@ -136,6 +140,13 @@ struct bucket_object {
 /* Reads a small object (at most `most` bytes; ZT_LIMIT if it is larger). */
 enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, int64_t by_ms,
                           struct bucket_object *out_object, struct zt_error *error);
+/* Reads at most so many bytes of the beginning of an object that is not empty. */
+enum zt_status bucket_get_start(struct bucket *bucket, const char *key, size_t most,
+                                struct bucket_object *out_object, struct zt_error *error);
+/* Reads a small object, unless it has this ETag: then bytes is NULL. */
+enum zt_status bucket_get_unless(struct bucket *bucket, const char *key, const char *etag,
+                                 size_t most, struct bucket_object *out_object,
+                                 struct zt_error *error);
 /* Returns ZT_OK also if the object did not exist. */
 enum zt_status bucket_delete(struct bucket *bucket, const char *key, int64_t by_ms,
                              struct zt_error *error);

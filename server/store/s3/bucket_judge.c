@@ -346,6 +346,13 @@ static bool is_absence(enum metric operation, unsigned status, const struct erro
            strcmp(error_body->code, "NoSuchBucket") != 0;
 }
 
+/* Returns true for a 304 that was asked for. Its ETag may be missing. */
+static bool is_unchanged(const struct remote_exchange *exchange)
+{
+    return exchange->head.status == 304 && exchange->field_count > 0 &&
+           strcmp(exchange->fields[0].name, "if-none-match") == 0;
+}
+
 static enum zt_status judge_answer(struct bucket *bucket, enum metric operation,
                                    const struct remote_exchange *exchange, struct zt_error *error)
 {
@@ -354,7 +361,8 @@ static enum zt_status judge_answer(struct bucket *bucket, enum metric operation,
     struct error_body error_body = {.code = ""};
     enum zt_status status;
 
-    if (code / 100 == 2 && (is_get || !is_error_body(exchange)))
+    if ((code / 100 == 2 && (is_get || !is_error_body(exchange))) ||
+        (is_get && is_unchanged(exchange)))
         return ZT_OK;
     read_body(exchange, &error_body);
     if (bucket->noted != NULL)

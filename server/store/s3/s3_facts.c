@@ -1,5 +1,5 @@
 /* Facts about versions, which replicas share (.ztserve/facts/). A list of the bucket includes their
- * keys, so that missing facts are not requested. */
+ * keys, so that missing facts are not requested. The same set has the config.json of folders. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,9 +36,18 @@ static uint64_t name_of(const char *key)
     return words[0];
 }
 
+/* Returns true for "folder/config.json", which makes a folder a repository. */
+static bool is_config(const char *key)
+{
+    const char *slash = strchr(key, '/');
+
+    return slash != NULL && strcmp(slash, "/config.json") == 0;
+}
+
 void s3_facts_take(struct s3_facts *facts, const char *key)
 {
-    if (strncmp(key, S3_FACTS_PREFIX, sizeof(S3_FACTS_PREFIX) - 1) != 0 || facts->is_incomplete)
+    if ((strncmp(key, S3_FACTS_PREFIX, sizeof(S3_FACTS_PREFIX) - 1) != 0 && !is_config(key)) ||
+        facts->is_incomplete)
         return;
     if (facts->count == facts->capacity) {
         const size_t capacity = facts->capacity == 0 ? 64 : 2 * facts->capacity;
@@ -82,18 +91,24 @@ void s3_facts_free(struct s3_facts *facts)
     *facts = (struct s3_facts){.names = NULL};
 }
 
-/* Returns true also if it is unknown whether the fact exists. */
-static bool may_exist(struct s3_listing *listing, const char *key)
+static bool is_listed(struct s3_listing *listing, const char *key, bool if_unknown)
 {
     const uint64_t name = name_of(key);
-    bool may;
+    const struct s3_facts *facts = &listing->facts;
+    bool is;
 
     pthread_mutex_lock(&listing->lock);
-    may = !listing->facts.is_listed ||
-          (listing->facts.count > 0 && bsearch(&name, listing->facts.names, listing->facts.count,
-                                               sizeof(name), compare_names) != NULL);
+    is = !facts->is_listed ? if_unknown
+                           : facts->count > 0 && bsearch(&name, facts->names, facts->count,
+                                                         sizeof(name), compare_names) != NULL;
     pthread_mutex_unlock(&listing->lock);
-    return may;
+    return is;
+}
+
+bool s3_has_config(struct s3_store *store, const char *path)
+{
+    return s3_listing_find(store->listing, path, NULL) == S3_KNOWN ||
+           is_listed(store->listing, path, false);
 }
 
 /* --- reading --- */
@@ -108,7 +123,7 @@ enum zt_status s3_read_fact(struct store *base, const struct file_identity *iden
     enum zt_status status;
 
     s3_fact_key(identity, kind, key);
-    if (!may_exist(store->listing, key))
+    if (!is_listed(store->listing, key, true))
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "no such fact");
     if (!bucket_may_ask(&store->bucket))
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,

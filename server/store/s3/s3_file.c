@@ -185,23 +185,54 @@ void s3_cache_key(const struct s3_store *store, const char *path,
     memcpy(out_key, words, sizeof(words));
 }
 
-static enum zt_status open_version(struct s3_store *store, const char *path,
-                                   const struct object_version *version, struct s3_file *file,
-                                   struct file_identity *out_identity, struct zt_error *error)
+static enum zt_status open_version(struct s3_store *store, const struct object_version *version,
+                                   const uint8_t key[CACHE_KEY_BYTES], struct s3_file *file,
+                                   struct zt_error *error)
 {
-    struct s3_origin *origin = origin_new(store, path, version);
-    uint8_t key[CACHE_KEY_BYTES];
-    struct file_identity identity;
-    enum zt_status status;
+    struct s3_origin *origin = origin_new(store, file->path, version);
 
     if (origin == NULL)
         return zt_fail_memory(error, "a file of the object store");
-    identity = origin->identity;
-    s3_cache_key(store, path, &identity, key);
-    status = cache_file_open(store->cache, key, identity.size_bytes, &origin->base, &file->cached,
-                             error);
+    file->identity = origin->identity;
+    return cache_file_open(store->cache, key, file->identity.size_bytes, &origin->base,
+                           &file->cached, error);
+}
+
+static enum zt_status open_source(struct s3_store *store, const char *path,
+                                  const struct object_version *version,
+                                  const uint8_t key[CACHE_KEY_BYTES], struct s3_file **out_file,
+                                  struct zt_error *error)
+{
+    struct s3_file *file = calloc(1, sizeof(*file) + strlen(path) + 1);
+    enum zt_status status;
+
+    if (file == NULL)
+        return zt_fail_memory(error, "a file of the object store");
+    file->base.ops = &file_ops;
+    strcpy(file->path, path);
+    status = open_version(store, version, key, file, error);
     if (status == ZT_OK)
-        *out_identity = identity;
+        *out_file = file;
+    else
+        free(file);
+    return status;
+}
+
+/* The bytes are the same in every version, so they have one key in the cache. */
+enum zt_status s3_open_object(struct s3_store *store, const char *key,
+                              const struct object_version *version, struct zt_source **out_source,
+                              struct zt_error *error)
+{
+    const struct file_identity same = {.size_bytes = version->size_bytes};
+    uint8_t cache_key[CACHE_KEY_BYTES];
+    struct s3_file *file;
+    enum zt_status status;
+
+    assert(version->etag[0] != '\0');
+    s3_cache_key(store, key, &same, cache_key);
+    status = open_source(store, key, version, cache_key, &file, error);
+    if (status == ZT_OK)
+        *out_source = &file->base;
     return status;
 }
 
@@ -253,24 +284,21 @@ enum zt_status s3_open_file(struct store *base, const char *path, struct zt_sour
     unsigned rank;
     const bool is_listed = model_path_split(path, &name_length, &rank);
     struct object_version version;
+    struct file_identity identity;
+    uint8_t key[CACHE_KEY_BYTES];
     struct s3_file *file;
     enum zt_status status = is_listed ? find_listed(store, path, &version, error)
                                       : find_unlisted(store, path, &version, error);
 
     if (status != ZT_OK)
         return status;
-    file = calloc(1, sizeof(*file) + strlen(path) + 1);
-    if (file == NULL)
-        return zt_fail_memory(error, "a file of the object store");
-    file->base.ops = &file_ops;
-    file->is_listed = is_listed;
-    strcpy(file->path, path);
-    status = open_version(store, path, &version, file, out_identity, error);
-    if (status != ZT_OK) {
-        free(file);
+    identity = bucket_identity(version.etag, version.size_bytes, version.modified_s);
+    s3_cache_key(store, path, &identity, key);
+    status = open_source(store, path, &version, key, &file, error);
+    if (status != ZT_OK)
         return status;
-    }
-    file->identity = *out_identity;
+    file->is_listed = is_listed;
+    *out_identity = identity;
     *out_source = &file->base;
     return ZT_OK;
 }

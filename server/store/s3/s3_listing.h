@@ -81,7 +81,7 @@ void s3_entries_sort(struct s3_entries *entries);
 bool s3_entries_settle(struct s3_entries *entries, size_t at, const struct object_version *version);
 void s3_entries_free(struct s3_entries *entries);
 
-/* Notes a key from a list that is being read, if it is a fact's key. */
+/* Notes a key from a list that is being read, if it is a fact's, or the config.json of a folder. */
 void s3_facts_take(struct s3_facts *facts, const char *key);
 /* Swaps the new facts of a whole list with the old ones, which the caller then frees. */
 void s3_facts_replace(struct s3_listing *listing, struct s3_facts *facts);

@@ -54,6 +54,10 @@ enum zt_status s3_walk(struct store *store, const char *folder, bool is_deep, st
                        void *context, struct zt_error *error);
 enum zt_status s3_open_file(struct store *store, const char *path, struct zt_source **out_source,
                             struct file_identity *out_identity, struct zt_error *error);
+/* Opens an object of our own whose bytes never change, in any version. */
+enum zt_status s3_open_object(struct s3_store *store, const char *key,
+                              const struct object_version *version, struct zt_source **out_source,
+                              struct zt_error *error);
 bool s3_identity_of(struct store *store, struct zt_source *source,
                     struct file_identity *out_identity);
 size_t s3_misnamed_files(const struct store *store);
@@ -69,6 +73,9 @@ enum zt_status s3_look_up(struct store *store, struct zt_text name, store_visit 
 enum zt_status s3_read_fact(struct store *store, const struct file_identity *identity,
                             const char *kind, char **out_text, size_t *out_length,
                             struct zt_error *error);
+/* Returns true if the bucket had this file, "folder/config.json", when it was last listed, or if
+ * this server has written it since. Never waits. */
+bool s3_has_config(struct s3_store *store, const char *path);
 void s3_report(struct store *store, struct store_report *out_report);
 
 /* Called by writers: notes the current version of a path (NULL: none), from the response to a HEAD,

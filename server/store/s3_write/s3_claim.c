@@ -13,6 +13,8 @@
 
 /* Maximum number of tries for a request under a claim. */
 #define RUN_TRIES 5
+/* How long to wait for another writer's claim of a model's name. */
+#define WAIT_MS 15000
 
 /* --- requests under a claim --- */
 
@@ -101,6 +103,7 @@ enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exch
 {
     const struct remote_exchange request = *exchange;
     const int64_t deadline_ms = s3_claim_write_by(claim);
+    const unsigned tries = request.tries != 0 ? request.tries : RUN_TRIES;
     unsigned tried = 0;
     const enum zt_status status = make_sure(claim, error);
 
@@ -117,7 +120,7 @@ enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exch
         exchange->time_ms = left_ms > 0 ? (uint64_t)left_ms : 1;
         run_once(claim, exchange);
         tried += exchange->tried;
-    } while (may_help(exchange) && tried < RUN_TRIES && pause_before(tried, deadline_ms) &&
+    } while (may_help(exchange) && tried < tries && pause_before(tried, deadline_ms) &&
              make_sure(claim, NULL) == ZT_OK);
     exchange->tried = tried;
     return bucket_judge(&claim->store->bucket, METRIC_STORE_WRITE, exchange, error);
@@ -221,10 +224,9 @@ static struct s3_claim *new_claim(struct s3_store *store, struct zt_text name, i
     return claim;
 }
 
-enum zt_status s3_claim(struct store *base, struct zt_text name, int64_t by_ms,
-                        struct store_claim **out_claim, struct zt_error *error)
+enum zt_status s3_claim_name(struct s3_store *store, struct zt_text name, int64_t by_ms,
+                             int64_t wait_ms, struct s3_claim **out_claim, struct zt_error *error)
 {
-    struct s3_store *store = (struct s3_store *)base;
     enum zt_status status = check_mode(store, error);
     struct s3_claim *claim;
 
@@ -239,7 +241,7 @@ enum zt_status s3_claim(struct store *base, struct zt_text name, int64_t by_ms,
         return status;
     }
     if (atomic_load(&store->writing->mode) == S3_MODE_CLAIMS)
-        status = s3_claim_take(claim, error);
+        status = s3_claim_take(claim, wait_ms, error);
     if (status != ZT_OK) {
         if (status == ZT_UNAVAILABLE)
             s3_keeper_clear(store, claim);
@@ -248,6 +250,19 @@ enum zt_status s3_claim(struct store *base, struct zt_text name, int64_t by_ms,
         return status;
     }
     add(claim);
+    *out_claim = claim;
+    return ZT_OK;
+}
+
+enum zt_status s3_claim(struct store *base, struct zt_text name, int64_t by_ms,
+                        struct store_claim **out_claim, struct zt_error *error)
+{
+    struct s3_claim *claim;
+    enum zt_status status =
+        s3_claim_name((struct s3_store *)base, name, by_ms, WAIT_MS, &claim, error);
+
+    if (status != ZT_OK)
+        return status;
     status = look_up(claim, error);
     if (status == ZT_OK)
         *out_claim = &claim->base;

@@ -17,8 +17,6 @@
 #include "base/hex.h"
 #include "store/s3_write/s3_write.h"
 
-/* How long to wait for another writer's claim. */
-#define WAIT_MS 15000
 /* The first pause is at most this. Each further pause is twice as long, up to the maximum. */
 #define PAUSE_FIRST_MS 100
 #define PAUSE_MOST_MS  1000
@@ -215,7 +213,7 @@ static enum zt_status fail_busy(struct zt_error *error)
                    "another writer is publishing under this name");
 }
 
-enum zt_status s3_claim_take(struct s3_claim *claim, struct zt_error *error)
+enum zt_status s3_claim_take(struct s3_claim *claim, int64_t wait_ms, struct zt_error *error)
 {
     struct taking taking = {.claim = claim, .begun_ms = clock_ms(), .error = error};
     uint64_t pause = PAUSE_FIRST_MS;
@@ -230,7 +228,7 @@ enum zt_status s3_claim_take(struct s3_claim *claim, struct zt_error *error)
         claim->since_ms = taking.begun_ms;
         if (turn == TURN_FAILED)
             return ZT_UNAVAILABLE;
-        if (clock_ms() - taking.begun_ms > WAIT_MS)
+        if (clock_ms() - taking.begun_ms > wait_ms)
             return !taking.is_held ? zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                                              "the store did not respond in time")
                                    : fail_busy(error);

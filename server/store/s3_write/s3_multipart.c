@@ -2,6 +2,7 @@
 #include "store/s3_write/s3_multipart.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +157,7 @@ struct flight {
     struct remote_exchange exchange;
     struct address address;
     char sha256[BUCKET_SHA256_SIZE];
+    char range[64]; /* of a copied part */
     unsigned number;
     bool is_busy;
     bool is_done; /* to be judged */
@@ -185,6 +187,35 @@ static void part_done(struct remote_exchange *exchange)
     pthread_mutex_unlock(&sending->lock);
 }
 
+static void set_body(struct flight *flight, uint64_t from, uint64_t length)
+{
+    struct remote_exchange *exchange = &flight->exchange;
+
+    exchange->body = REMOTE_BODY_FILE;
+    exchange->body_descriptor = flight->sending->parts->descriptor;
+    exchange->body_offset = from;
+    exchange->body_length = length;
+    exchange->body_sha256 = flight->sha256;
+    /* Time for three tries of one part. */
+    exchange->time_ms = 3 * (15000 + 1000 * (length / MIB));
+}
+
+/* The service copies the part, without a byte on the line until it is done. */
+static void set_source(struct flight *flight, uint64_t from, uint64_t length)
+{
+    struct remote_exchange *exchange = &flight->exchange;
+    const struct s3_parts *parts = flight->sending->parts;
+
+    snprintf(flight->range, sizeof(flight->range), "bytes=%" PRIu64 "-%" PRIu64, from,
+             from + length - 1);
+    remote_exchange_add(exchange, "x-amz-copy-source", parts->copy_source);
+    if (parts->copy_etag[0] != '\0')
+        remote_exchange_add(exchange, "x-amz-copy-source-if-match", parts->copy_etag);
+    remote_exchange_add(exchange, "x-amz-copy-source-range", flight->range);
+    exchange->try_ms = S3_COPY_MS(length);
+    exchange->time_ms = 2 * exchange->try_ms;
+}
+
 static void set_exchange(struct flight *flight, uint64_t from, uint64_t length)
 {
     struct remote_exchange *exchange = &flight->exchange;
@@ -193,14 +224,11 @@ static void set_exchange(struct flight *flight, uint64_t from, uint64_t length)
     assert(length > 0 && from + length <= sending->parts->length);
     bucket_exchange(&sending->store->bucket, exchange, "PUT", flight->address.path);
     exchange->query = flight->address.query;
-    exchange->body = REMOTE_BODY_FILE;
-    exchange->body_descriptor = sending->parts->descriptor;
-    exchange->body_offset = from;
-    exchange->body_length = length;
-    exchange->body_sha256 = flight->sha256;
     exchange->body_most = BUCKET_REPLY_MOST;
-    /* Time for three tries of one part. */
-    exchange->time_ms = 3 * (15000 + 1000 * (length / MIB));
+    if (sending->parts->copy_source != NULL)
+        set_source(flight, from, length);
+    else
+        set_body(flight, from, length);
     exchange->done = part_done;
     exchange->context = flight;
 }
@@ -210,15 +238,16 @@ static enum zt_status send_part(struct sending *sending, struct flight *flight, 
     const uint64_t from = (number - 1) * sending->part_bytes;
     const uint64_t left = sending->parts->length - from;
     const uint64_t length = left < sending->part_bytes ? left : sending->part_bytes;
-    enum zt_status status;
+    enum zt_status status = ZT_OK;
 
     assert(!flight->is_busy && number > 0 && number <= sending->multipart->part_count);
     flight->number = number;
     if (!address_of(sending->store, sending->parts->key, sending->multipart->id, number,
                     &flight->address))
         return too_long(sending->error);
-    status = s3_hash_part(sending->parts->descriptor, from, length, sending->whole, flight->sha256,
-                          sending->error);
+    if (sending->parts->copy_source == NULL)
+        status = s3_hash_part(sending->parts->descriptor, from, length, sending->whole,
+                              flight->sha256, sending->error);
     if (status != ZT_OK)
         return status;
     assert(from + length == sending->parts->length || length == sending->part_bytes);
@@ -229,13 +258,41 @@ static enum zt_status send_part(struct sending *sending, struct flight *flight, 
     return ZT_OK;
 }
 
+static bool take_copied_etag(void *context, const char *path, struct zt_text text)
+{
+    char *etag = context;
+
+    if (text.bytes != NULL && strcmp(path, "CopyPartResult/ETag") == 0 &&
+        text.length < BUCKET_ETAG_SIZE) {
+        memcpy(etag, text.bytes, text.length);
+        etag[text.length] = '\0';
+    }
+    return true;
+}
+
+/* Finds the ETag of a part: in the header, or in the body if it was copied. */
+static void find_etag(const struct flight *flight, char out_etag[BUCKET_ETAG_SIZE])
+{
+    const struct remote_exchange *exchange = &flight->exchange;
+    struct zt_error ignored;
+
+    out_etag[0] = '\0';
+    if (flight->sending->parts->copy_source == NULL)
+        snprintf(out_etag, BUCKET_ETAG_SIZE, "%s", exchange->head.etag);
+    else if (exchange->answer != NULL)
+        (void)xml_read((struct zt_text){exchange->answer, exchange->answer_length},
+                       take_copied_etag, out_etag, &ignored);
+}
+
 static void take_result(struct sending *sending, struct flight *flight)
 {
     struct zt_error ignored;
     struct zt_error *error = sending->status == ZT_OK ? sending->error : &ignored;
+    char etag[BUCKET_ETAG_SIZE];
     enum zt_status status =
         bucket_judge(&sending->store->bucket, METRIC_STORE_WRITE, &flight->exchange, error);
-    const char *etag = flight->exchange.head.etag;
+
+    find_etag(flight, etag);
 
     assert(sending->multipart->etags[flight->number - 1] == NULL);
     assert(flight->is_busy && flight->is_done);
@@ -323,7 +380,7 @@ static enum zt_status send_parts(struct s3_store *store, const struct s3_parts *
     status = sending->status;
     /* The service has checked each part against its hash; only now is the whole file checked
      * against the received SHA-256. */
-    if (status == ZT_OK)
+    if (status == ZT_OK && parts->copy_source == NULL)
         status = s3_hash_end(sending->whole, parts->sha256, error);
     pthread_cond_destroy(&sending->done);
     pthread_mutex_destroy(&sending->lock);

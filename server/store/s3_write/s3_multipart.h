@@ -18,10 +18,15 @@ struct s3_multipart {
     char **etags; /* as received, with their quotes */
 };
 
-/* The data to send: a file of at least one byte. */
+/* The time limit of a copy that the service makes: it may read and write all bytes meanwhile. */
+#define S3_COPY_MS(length) (30000 + (length) / ((uint64_t)1 << 20) * 50)
+
+/* The data to send: a file of at least one byte, or an object of the bucket. */
 struct s3_parts {
     const char *key;
     int descriptor;
+    const char *copy_source; /* bucket_copy_source; NULL: the file is sent */
+    const char *copy_etag;   /* as in struct s3_copy */
     uint64_t length;
     uint64_t part_bytes; /* larger if there would be too many parts */
     const char *sha256;  /* of the whole file, hex; stored with the object */

@@ -170,28 +170,33 @@ static enum zt_status keep_parts(struct s3_store *store, const struct s3_parts *
     return ZT_OK;
 }
 
+enum zt_status s3_send_file(struct s3_store *store, const struct s3_parts *parts,
+                            struct zt_error *error)
+{
+    if (!store->config->writable || store->base.staging == NULL)
+        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "this server does not write");
+    if (!bucket_may_ask(&store->bucket))
+        return fail_away(error);
+    return parts->length > parts->part_bytes ? keep_parts(store, parts, error)
+                                             : keep_whole(store, parts, error);
+}
+
 static enum zt_status keep(struct store *base, const struct store_shared_file *file, int descriptor,
                            struct zt_error *error)
 {
     struct s3_store *store = (struct s3_store *)base;
-    const uint64_t part_bytes = (uint64_t)store->config->s3.part_bytes;
     char key[SHARED_KEY_SIZE];
     char sha256[BUCKET_SHA256_SIZE];
     const struct s3_parts parts = {.key = key,
                                    .descriptor = descriptor,
                                    .length = file->size_bytes,
-                                   .part_bytes = part_bytes,
+                                   .part_bytes = (uint64_t)store->config->s3.part_bytes,
                                    .sha256 = sha256};
 
     assert(file->size_bytes > 0 && descriptor >= 0);
-    if (!store->config->writable || base->staging == NULL)
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET, "this server does not write");
-    if (!bucket_may_ask(&store->bucket))
-        return fail_away(error);
     make_key(file, key);
     zt_hex_write(sha256, file->sha256, sizeof(file->sha256));
-    return file->size_bytes > part_bytes ? keep_parts(store, &parts, error)
-                                         : keep_whole(store, &parts, error);
+    return s3_send_file(store, &parts, error);
 }
 
 const struct store_shared_ops s3_shared_ops = {.find = find, .fetch = fetch, .keep = keep};

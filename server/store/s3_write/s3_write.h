@@ -88,6 +88,11 @@ struct s3_claim {
     /* An unconditional request may still be carried out. The claim is therefore kept until it
      * counts as a dead writer's, so that no other writer starts before. */
     bool stays;
+    /* Of a claim that a thread renews (store/s3_versions), which changes since_ms, etag and nonce
+     * under its lock. */
+    struct s3_claim *next_renewed;
+    bool is_renewing;
+    bool is_lost;
 };
 
 /* The deadline for a request that changes something: it leaves time to check the outcome. */
@@ -103,6 +108,11 @@ static inline void s3_claim_extend(struct s3_claim *claim, uint64_t ms)
         claim->by_ms += (int64_t)ms;
 }
 
+/* Claims a name without looking up its files, and waits for another writer for at most wait_ms.
+ * Otherwise the same as s3_claim. */
+enum zt_status s3_claim_name(struct s3_store *store, struct zt_text name, int64_t by_ms,
+                             int64_t wait_ms, struct s3_claim **out_claim, struct zt_error *error);
+
 /* Operations of store.h. */
 enum zt_status s3_claim(struct store *store, struct zt_text name, int64_t by_ms,
                         struct store_claim **out_claim, struct zt_error *error);
@@ -111,7 +121,8 @@ void s3_release(struct store_claim *claim);
 /* Returns the claim under which this process may write a path, or NULL. */
 struct s3_claim *s3_claim_of(struct s3_store *store, const char *path);
 /* Runs an exchange with the models' bucket, and renews the claim during it. Retries until
- * s3_claim_write_by if that may help, but only while the claim is certainly ours. Returns the
+ * s3_claim_write_by if that may help, but only while the claim is certainly ours; exchange->tries
+ * limits the tries. Returns the
  * judgement of the last try (bucket_judge), or ZT_UNAVAILABLE with exchange->tried 0 if the claim
  * was lost, or the time was over, before the first. */
 enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exchange,
@@ -123,7 +134,7 @@ enum zt_status s3_claim_run(struct s3_claim *claim, struct remote_exchange *exch
 enum zt_status s3_claim_set_key(struct s3_claim *claim, struct zt_error *error);
 /* Creates the claim's object with the claim's nonce, waiting for another writer if necessary.
  * Returns ZT_ARGUMENT if the other writer did not finish in time; ZT_UNAVAILABLE. */
-enum zt_status s3_claim_take(struct s3_claim *claim, struct zt_error *error);
+enum zt_status s3_claim_take(struct s3_claim *claim, int64_t wait_ms, struct zt_error *error);
 /* Renews the claim unless it is fresh. Returns ZT_UNAVAILABLE if that failed, or another writer has
  * taken it. */
 enum zt_status s3_claim_refresh(struct s3_claim *claim, struct zt_error *error);
@@ -172,9 +183,40 @@ enum zt_status s3_publish(struct store *store, struct staged_file *file, const c
 enum zt_status s3_remove(struct store *store, const char *path,
                          const struct store_expected *expected, struct zt_error *error);
 
+/* --- s3_copy.c --- */
+
+/* A copy of an object of the bucket, which the service makes. */
+struct s3_copy {
+    const char *from;
+    const char *etag; /* of the version to copy */
+    uint64_t size_bytes;
+    const char *to;
+    const char *sha256;         /* stored with the copy, hex */
+    struct s3_multipart *parts; /* copied by s3_copy_prepare; NULL: one request is enough */
+    bool is_unknown; /* there was no response, so the copy may still be made at any time */
+};
+
+/* Does the slow part of copying a large object, before a claim. *copy has no parts yet. Fails like
+ * s3_copy_run. */
+enum zt_status s3_copy_prepare(struct s3_store *store, struct s3_copy *copy,
+                               struct zt_error *error);
+/* Makes the copy under a claim, which is extended and renewed meanwhile. Some services ignore the
+ * version, so the caller must check what is there afterwards. Returns ZT_NOT_FOUND, ZT_STALE,
+ * ZT_UNAVAILABLE, ZT_LIMIT or ZT_NO_MEMORY. */
+enum zt_status s3_copy_run(struct s3_claim *claim, struct s3_copy *copy, struct zt_error *error);
+/* Call it at the end in every case. */
+void s3_copy_end(struct s3_store *store, struct s3_copy *copy);
+
 /* --- s3_shared.c: operations of store.h --- */
 
 extern const struct store_shared_ops s3_shared_ops;
+
+struct s3_parts; /* s3_multipart.h */
+
+/* Sends a file in one request or in parts, and replaces the object of its key. Fails like keep of
+ * these operations. */
+enum zt_status s3_send_file(struct s3_store *store, const struct s3_parts *parts,
+                            struct zt_error *error);
 
 /* --- s3_keeper.c: a thread for background work --- */
 

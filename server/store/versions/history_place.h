@@ -60,11 +60,12 @@ struct history_place_ops {
      * HISTORY_FILE_BYTES) and it is longer, ZT_IO, ZT_UNAVAILABLE, ZT_NO_MEMORY. */
     enum zt_status (*read)(struct history_place *place, const char *name, const char *known,
                            size_t most, struct history_text *out_text, struct zt_error *error);
-    /* Writes one, with the folders above. expected: the version that it must have now, "" if there
-     * must be none; NULL: any. Returns ZT_STALE if it has another one, and nothing was written. */
-    enum zt_status (*write)(struct history_place *place, const char *name, const void *bytes,
-                            size_t length, const char *expected,
-                            char out_version[HISTORY_VERSION_SIZE], struct zt_error *error);
+    /* Writes one, with the folders above, and sets text->version. expected: the version that it
+     * must have now, "" if there must be none; NULL: any. Returns ZT_STALE if it has another one,
+     * and nothing was written. */
+    enum zt_status (*write)(struct history_place *place, const char *name,
+                            struct history_text *text, const char *expected,
+                            struct zt_error *error);
     /* Appends to one that has this length. NULL: write all of it. */
     enum zt_status (*append)(struct history_place *place, const char *name, uint64_t length,
                              const void *bytes, size_t count, struct zt_error *error);

@@ -33,6 +33,7 @@ struct shelf {
     unsigned writes; /* gives ETags */
     bool ignores_put_conditions;
     bool ignores_complete_conditions;
+    bool ignores_copy_conditions;
     bool is_unreachable;
     bool cannot_tell;    /* HEADs get no answer */
     const char *fails;   /* writes whose path has this get no answer … */
@@ -44,6 +45,8 @@ struct shelf {
     unsigned parts;
     unsigned begun;
     unsigned aborted;
+    unsigned copies; /* of objects and parts */
+    unsigned gets;
     void (*before)(struct remote_exchange *exchange); /* each write */
 };
 
@@ -166,15 +169,59 @@ static inline void shelf_take_sha256(struct shelf_object *object,
     snprintf(object->sha256, sizeof(object->sha256), "%s", sha256 != NULL ? sha256 : "");
 }
 
-static inline void shelf_take_part(struct remote_exchange *exchange)
+/* Returns the source of a copy whose condition holds; NULL after an answer that says no. */
+static inline const struct shelf_object *shelf_source(struct remote_exchange *exchange)
 {
-    const size_t length = (size_t)exchange->body_length;
+    const char *source = shelf_field(exchange, "x-amz-copy-source");
+    const char *match = shelf_field(exchange, "x-amz-copy-source-if-match");
+    const struct shelf_object *object;
 
+    assert_int_equal(strncmp(source, "/b/", 3), 0);
+    object = shelf_find(source + 3);
+    if (object == NULL)
+        shelf_answer(exchange, 404, "<Error><Code>NoSuchKey</Code></Error>", 37);
+    else if (!shelf.ignores_copy_conditions && match != NULL && strcmp(match, object->etag) != 0) {
+        shelf_answer(exchange, 412, "", 0);
+        object = NULL;
+    }
+    shelf.copies += object != NULL;
+    return object;
+}
+
+static inline void shelf_add_to_upload(const uint8_t *bytes, size_t length)
+{
     shelf.upload.bytes = realloc(shelf.upload.bytes, shelf.upload.length + length + 1);
     assert_non_null(shelf.upload.bytes);
-    assert_int_equal(shelf_body(exchange, shelf.upload.bytes + shelf.upload.length), length);
+    memcpy(shelf.upload.bytes + shelf.upload.length, bytes, length);
     shelf.upload.length += length;
     shelf.parts++;
+}
+
+static inline void shelf_copy_part(struct remote_exchange *exchange)
+{
+    static const char answer[] = "<CopyPartResult><ETag>&quot;part&quot;</ETag></CopyPartResult>";
+    const char *range = shelf_field(exchange, "x-amz-copy-source-range");
+    const struct shelf_object *source = shelf_source(exchange);
+    size_t first;
+    size_t last;
+
+    if (source == NULL)
+        return;
+    assert_int_equal(sscanf(range, "bytes=%zu-%zu", &first, &last), 2);
+    assert_true(first <= last && last < source->length);
+    shelf_add_to_upload(source->bytes + first, last - first + 1);
+    shelf_answer(exchange, 200, answer, strlen(answer));
+}
+
+static inline void shelf_take_part(struct remote_exchange *exchange)
+{
+    static uint8_t bytes[SHELF_BYTES];
+
+    if (shelf_field(exchange, "x-amz-copy-source") != NULL) {
+        shelf_copy_part(exchange);
+        return;
+    }
+    shelf_add_to_upload(bytes, shelf_body(exchange, bytes));
     exchange->head.status = 200;
     strcpy(exchange->head.etag, "\"part\"");
 }
@@ -210,6 +257,24 @@ static inline void shelf_complete(struct remote_exchange *exchange, const char *
     shelf_answer(exchange, 200, "<CompleteMultipartUploadResult/>", 32);
 }
 
+/* The source may be the object itself. */
+static inline void shelf_copy(struct remote_exchange *exchange, const char *key)
+{
+    const struct shelf_object *source = shelf_source(exchange);
+    uint8_t *bytes;
+    size_t length;
+
+    if (source == NULL)
+        return;
+    length = source->length;
+    bytes = malloc(length + 1);
+    assert_non_null(bytes);
+    memcpy(bytes, source->bytes, length);
+    shelf_take_sha256(shelf_put(key, bytes, length), exchange);
+    free(bytes);
+    shelf_answer(exchange, 200, "<CopyObjectResult/>", 19);
+}
+
 static inline void shelf_write(struct remote_exchange *exchange, const char *key)
 {
     static uint8_t bytes[SHELF_BYTES];
@@ -217,6 +282,10 @@ static inline void shelf_write(struct remote_exchange *exchange, const char *key
 
     if (exchange->query != NULL && strncmp(exchange->query, "partNumber", 10) == 0) {
         shelf_take_part(exchange);
+        return;
+    }
+    if (shelf_field(exchange, "x-amz-copy-source") != NULL) {
+        shelf_copy(exchange, key);
         return;
     }
     if (!shelf.ignores_put_conditions && !shelf_permits(exchange, key)) {
@@ -252,6 +321,11 @@ static inline void shelf_list(struct remote_exchange *exchange)
 
         if (object->key[0] == '\0' || strncmp(object->key, beginning, used) != 0)
             continue;
+        if (strstr(exchange->query, "delimiter=") != NULL && strchr(object->key + used, '/')) {
+            sprintf(text + strlen(text), "<CommonPrefixes><Prefix>%.*s/</Prefix></CommonPrefixes>",
+                    (int)(used + strcspn(object->key + used, "/")), object->key);
+            continue;
+        }
         gmtime_r(&time, &parts);
         strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S.000Z", &parts);
         sprintf(text + strlen(text),
@@ -266,14 +340,25 @@ static inline void shelf_list(struct remote_exchange *exchange)
 static inline void shelf_read(struct remote_exchange *exchange, const char *key)
 {
     const struct shelf_object *object = shelf_find(key);
+    const char *known = shelf_field(exchange, "if-none-match");
+    const bool is_get = strcmp(exchange->method, "GET") == 0;
+    const bool is_known = object != NULL && known != NULL && strcmp(known, object->etag) == 0 &&
+                          !shelf.ignores_put_conditions;
+    size_t length;
 
     if (object == NULL) {
         shelf_answer(exchange, 404, "", 0);
         return;
     }
-    if (strcmp(exchange->method, "GET") == 0)
-        shelf_answer(exchange, 200, (const char *)object->bytes, object->length);
+    length = exchange->has_range && exchange->range_last < object->length
+                 ? (size_t)exchange->range_last + 1
+                 : object->length;
+    shelf.gets += is_get && !is_known;
+    if (is_get && !is_known)
+        shelf_answer(exchange, 200, (const char *)object->bytes, length);
     shelf_tell(exchange, object);
+    if (is_known)
+        exchange->head.status = 304;
 }
 
 static inline void shelf_delete(struct remote_exchange *exchange, const char *key)
