@@ -188,7 +188,7 @@ static bool try_candidate(struct request *request, struct generation *candidate,
     struct zt_files files;
 
     if (generation == candidate &&
-        difference_hash(request->server, generation, index, sha256, &error) == ZT_OK) {
+        difference_hash(request->server, generation, index, NULL, sha256, &error) == ZT_OK) {
         decoded_digest_learn(generation, index, sha256);
         stored_digest_learn(request->server, generation, index, sha256);
         files = generation_files(generation);
@@ -376,8 +376,8 @@ static void hash_on_worker(struct request *request)
     struct difference_view *difference = view->difference;
     struct generation *generation = request->generation;
 
-    if (difference_hash(request->server, generation, view->index, difference->component.sha256,
-                        &difference->error) != ZT_OK)
+    if (difference_hash(request->server, generation, view->index, NULL,
+                        difference->component.sha256, &difference->error) != ZT_OK)
         return;
     zt_error_clear(&difference->error);
     if (zt_component_is_plain(view->component))

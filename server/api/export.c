@@ -2,6 +2,7 @@
  * body of a QUERY or POST. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -10,11 +11,14 @@
 #include "api/handlers.h"
 #include "api/parameters.h"
 #include "api/resolve.h"
+#include "catalog/catalog.h"
 #include "derived/export_base.h"
 #include "derived/export_body.h"
 #include "http/exchange/json_body.h"
 #include "http/exchange/problem.h"
 #include "http/fields/grammar.h"
+#include "http/revisions/revision.h"
+#include "store/versions/history.h"
 
 #define BODY_TYPE "application/json"
 /* A longer body takes too long to read on a loop, so a worker does it. */
@@ -143,14 +147,34 @@ enum outcome export_get(struct request *request)
 
 enum progress { BODY_ARRIVES, BODY_IS_READ, QUERY_IS_MADE };
 
+/* The search for the base. */
+struct base_search {
+    bool is_begun;
+    char name[MODEL_PATH_SIZE]; /* of the model, without a revision */
+    enum zt_status status;
+    struct revision_found found;
+    struct zt_error error;
+    struct generation *generation; /* held; NULL until it is found */
+};
+
 struct described_export {
     struct export_view view; /* first: request->context points to both */
     struct export_body body;
+    struct base_search *base; /* NULL: none */
     enum progress progress;
 };
 
+static void drop_base(struct described_export *described)
+{
+    if (described->base == NULL)
+        return;
+    generation_release(described->base->generation);
+    described->base->generation = NULL;
+}
+
 static void clear_described(void *thing)
 {
+    drop_base(thing);
     export_body_clear(&((struct described_export *)thing)->body);
 }
 
@@ -227,20 +251,98 @@ static bool check_body(struct request *request, struct described_export *describ
     return false;
 }
 
-/* Returns false if it has replied. */
-static bool find_base(struct request *request, struct described_export *described)
+/* The name of the exported model without its commit. Returns false if it is too long. */
+static bool name_model(const struct request *request, char out_name[MODEL_PATH_SIZE])
 {
+    const struct zt_text name = generation_name(request->generation);
+    struct history_path path = {.repo = name};
+    const bool has_rest = history_path_split(name, &path) && path.rest.length > 0;
+
+    return snprintf(out_name, MODEL_PATH_SIZE, "%.*s%s%.*s", (int)path.repo.length, path.repo.bytes,
+                    has_rest ? "/" : "", has_rest ? (int)path.rest.length : 0,
+                    has_rest ? path.rest.bytes : "") < MODEL_PATH_SIZE;
+}
+
+static void look_up_base(struct request *request)
+{
+    const struct described_export *described = request->context;
+    struct base_search *search = described->base;
+
+    search->status =
+        revision_look_up(request->server, zt_text_from(search->name), REVISION_OF_MODEL,
+                         described->body.base, &search->found, &search->error);
+}
+
+static enum outcome reply_no_base(struct request *request, const char *why)
+{
+    const struct described_export *described = request->context;
     const struct zt_text base = described->body.base;
 
+    return problem_reply(request, PROBLEM_REVISION_NOT_FOUND,
+                         "/base: %.*s %s; use the ETag of its manifest, or main, for the current "
+                         "state",
+                         (int)(base.length < SHOWN_MAX ? base.length : SHOWN_MAX), base.bytes, why);
+}
+
+/* Opens the model at the base's commit. Returns WAITING while that takes, READY with the model or
+ * after replying. */
+static enum outcome open_base(struct request *request, struct base_search *search)
+{
+    const struct zt_text name = zt_text_from(search->found.name);
+
+    if (search->status == ZT_NOT_FOUND || search->status == ZT_STALE)
+        return reply_no_base(request, "is no revision of the model that is kept");
+    if (search->status != ZT_OK)
+        return revision_reply_failure(request, &search->error);
+    switch (catalog_find(request->server->catalog, name, request_waiter(request),
+                         &search->generation)) {
+    case CATALOG_PENDING:
+        return OUTCOME_WAITING;
+    case CATALOG_NOT_FOUND:
+        return reply_no_base(request, "does not have the model, or its file is not kept");
+    case CATALOG_UNAVAILABLE:
+        return problem_reply_unavailable(request, name);
+    case CATALOG_FOUND:
+        break;
+    }
+    if (search->generation->model == NULL)
+        return reply_no_base(request, "has a file of this name that cannot be read as a model");
+    /* Bytes of a mirror that are not verified yet vouch for nothing, and comparing them would fetch
+     * all of them. */
+    if (generation_is_unverified(search->generation))
+        return reply_no_base(request, "is mirrored, and not all of it is here yet");
+    return OUTCOME_READY;
+}
+
+/* Returns false if it has replied, or waits. */
+static bool find_base(struct request *request, struct described_export *described,
+                      enum outcome *out_outcome)
+{
+    const struct zt_text base = described->body.base;
+    struct base_search *search = described->base;
+
     assert(request->generation != NULL && described->progress == QUERY_IS_MADE);
-    if (base.length == 0 ||
-        export_base_find(request->generation, base, &described->view.query.base))
+    if (base.length == 0 || (search != NULL && search->generation != NULL))
         return true;
-    problem_reply(request, PROBLEM_REVISION_NOT_FOUND,
-                  "/base: the model has no revision %.*s; use the ETag of its manifest, or main "
-                  "for the current state",
-                  (int)(base.length < SHOWN_MAX ? base.length : SHOWN_MAX), base.bytes);
-    return false;
+    if (search == NULL) {
+        search = described->base = request_allocate(request, sizeof(*search));
+        if (search == NULL) {
+            *out_outcome = problem_reply_no_memory(request);
+            return false;
+        }
+        *search = (struct base_search){.status = ZT_NOT_FOUND};
+    }
+    if (export_base_is_named(request->generation, base)) {
+        search->generation = generation_hold(request->generation);
+    } else if (!search->is_begun && name_model(request, search->name)) {
+        search->is_begun = true;
+        *out_outcome = request_work(request, look_up_base);
+        return false;
+    } else {
+        *out_outcome = open_base(request, search);
+    }
+    described->view.query.base = search->generation;
+    return *out_outcome == OUTCOME_READY && !request->replied;
 }
 
 /* Reads the body once it is complete, on a worker if it is long. Returns OUTCOME_WAITING while
@@ -265,6 +367,7 @@ static void drop_description(struct described_export *described)
                                                   .cut = query.cut,
                                                   .to_f32 = query.to_f32,
                                                   .leaves_out = query.leaves_out};
+    drop_base(described);
     export_body_clear(&described->body);
 }
 
@@ -280,7 +383,7 @@ enum outcome export_body_handle(struct request *request)
     if (described->progress == BODY_IS_READ)
         json_body_drop(request);
     described->progress = QUERY_IS_MADE;
-    if (!model_resolve(request, &outcome) || !find_base(request, described))
+    if (!model_resolve(request, &outcome) || !find_base(request, described, &outcome))
         return outcome;
     if (is_for_reference(&described->body))
         return reference_reply(request, &described->view.query);

@@ -80,9 +80,14 @@ static bool is_stopping(const struct server *server)
     return memo_is_stopping(decoded_cache_memo(server->decoded));
 }
 
+static bool goes_on(const struct zt_progress *progress, size_t length)
+{
+    return progress == NULL || progress->advance(progress->context, length);
+}
+
 enum zt_status difference_hash(const struct server *server, const struct generation *generation,
-                               uint32_t component, uint8_t out_sha256[DIFFERENCE_DIGEST_BYTES],
-                               struct zt_error *error)
+                               uint32_t component, const struct zt_progress *progress,
+                               uint8_t out_sha256[DIFFERENCE_DIGEST_BYTES], struct zt_error *error)
 {
     uint8_t *bytes = malloc(ZT_XOR_BLOCK_BYTES);
     struct zt_decoder *decoder = NULL;
@@ -98,6 +103,8 @@ enum zt_status difference_hash(const struct server *server, const struct generat
             is_stopping(server) ? fail_stopping(error) : read_block(decoder, bytes, &length, error);
         if (status == ZT_OK)
             zt_hasher_update(hasher, bytes, length);
+        if (status == ZT_OK && !goes_on(progress, length))
+            status = zt_fail(error, ZT_ARGUMENT, NULL, ZT_NO_OFFSET, "the work was stopped");
     }
     if (status == ZT_OK && !generation_is_unwritten(generation))
         status = fail_stale(error);

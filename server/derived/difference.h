@@ -5,6 +5,7 @@
 #define DERIVED_DIFFERENCE_H
 
 #include "derived/decoded.h"
+#include "zt/verify.h"
 
 #define DIFFERENCE_DIGEST_BYTES 32
 
@@ -27,10 +28,11 @@ enum memo_answer difference_ask(struct server *server, struct decoded *differenc
                                 const struct difference_side *base, struct waiter *waiter,
                                 struct zt_error *error);
 
-/* Hashes the decoded bytes of a component, on a worker. Fails as zt_decoder_open and
- * zt_decoder_read do; ZT_STALE: the file was changed meanwhile; ZT_IO: the server stops. */
+/* Hashes the decoded bytes of a component, on a worker. progress may be NULL. Fails as
+ * zt_decoder_open and zt_decoder_read do; ZT_STALE: the file was changed meanwhile; ZT_IO: the
+ * server stops; ZT_ARGUMENT: progress stopped the work. */
 enum zt_status difference_hash(const struct server *server, const struct generation *generation,
-                               uint32_t component, uint8_t out_sha256[DIFFERENCE_DIGEST_BYTES],
-                               struct zt_error *error);
+                               uint32_t component, const struct zt_progress *progress,
+                               uint8_t out_sha256[DIFFERENCE_DIGEST_BYTES], struct zt_error *error);
 
 #endif

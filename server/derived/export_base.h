@@ -1,23 +1,34 @@
-/* The revision that the client of an export already has: objects that are unchanged since then are
- * left out. Only the revision that is exported is known as such a base. */
+/* The revision that the client of an export already has: objects that are the same in it are left
+ * out. It is a generation of the same model, at any revision that the server keeps. */
 #ifndef DERIVED_EXPORT_BASE_H
 #define DERIVED_EXPORT_BASE_H
 
 #include "catalog/generation.h"
 
-/* Finds the revision of a model that a client names: the ETag of the manifest, with or without
- * quotes; "main", if the generation is the current state of its repository; or the commit of a
- * generation that is read at one. *out_base, its ETag, is borrowed from the generation. Returns
- * false if it is unknown. */
-bool export_base_find(const struct generation *generation, struct zt_text name,
-                      struct zt_text *out_base);
+struct export_runner;
+struct export_work;
 
-/* Returns true if the generation is the base: all of its objects are the same, and their digests
- * are not needed. */
-bool export_base_is_current(const struct generation *generation, struct zt_text base);
+/* Returns true if a name means the revision that is exported: the ETag of its manifest, with or
+ * without quotes; "main", if the generation is the current state of its repository; or the commit
+ * of a generation that is read at one. */
+bool export_base_is_named(const struct generation *generation, struct zt_text name);
 
-/* Returns true if the base has an object of this name with the same digests. */
-bool export_base_has_object(const struct generation *generation, struct zt_text base,
-                            struct zt_text object);
+/* Returns the text that identifies a base in the keys of plans: its name with the commit, whose
+ * bytes never change; its ETag if it is the current state. Borrowed. */
+struct zt_text export_base_identity(const struct generation *base);
+
+/* Returns true if both are the same version: all objects are the same, and their digests are not
+ * needed. */
+bool export_base_is_current(const struct generation *generation, const struct generation *base);
+
+/* Returns true if the base has an object of the same name, layout, shape, attributes and types of
+ * components. object is an index in the generation's model. */
+bool export_base_has_object(const struct generation *generation, const struct generation *base,
+                            uint32_t object);
+
+/* Compares a runner's component with the base's by their SHA-256, and records in work->unchanged
+ * whether they are the same. Digests that are not known are computed, and kept. Returns false if
+ * the verifier will queue the runner again; the caller must not touch it then. */
+bool export_base_compare(struct export_runner *runner);
 
 #endif

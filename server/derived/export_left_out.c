@@ -19,60 +19,72 @@ bool export_must_compare(const struct export_work *work)
 
     assert(work->chosen != NULL);
     /* A client with the current revision has every object. */
-    if (!query->leaves_out ||
-        (query->base.length > 0 && export_base_is_current(work->order.generation, query->base)))
-        return false;
-    return query->base.length > 0 || (query->lists != NULL && query->lists->have_count > 0);
+    if (query->base != NULL)
+        return !export_base_is_current(work->order.generation, query->base);
+    return export_lists_state(query->lists);
 }
 
 /* --- which objects --- */
 
-/* Flags the objects of which the client lacks a component. */
-static void flag_lacking(const struct export_work *work, bool *lacking)
+/* Why an object may have to be sent. */
+struct lack {
+    bool is_lacking; /* the client does not state a component */
+    bool is_changed; /* a component is not the same in the base */
+};
+
+static void note_lacks(const struct export_work *work, struct lack *lacks)
 {
     const struct zt_projection *projection = work->projection;
+    const struct export_lists *lists = work->order.query->lists;
 
     for (uint32_t i = 0; i < projection->model->component_count; i++) {
         const struct export_origin *origin = &work->selected[projection->origins[i].component];
 
         assert(work->chosen[origin->object]);
         if (work->fingerprints == NULL ||
-            !export_lists_have(work->order.query->lists, work->fingerprints[i].digest.bytes))
-            lacking[origin->object] = true;
+            !export_lists_have(lists, work->fingerprints[i].digest.bytes))
+            lacks[origin->object].is_lacking = true;
+        if (work->unchanged == NULL || !work->unchanged[i])
+            lacks[origin->object].is_changed = true;
     }
 }
 
-static bool client_has(const struct export_work *work, uint32_t object, bool is_lacking)
+static bool is_in_base(const struct export_work *work, uint32_t object, bool is_changed)
 {
-    const struct export_query *query = work->order.query;
     const struct generation *generation = work->order.generation;
-    const struct zt_object *found = &generation->model->objects[object];
+    const struct generation *base = work->order.query->base;
 
-    /* Without components there is no digest to compare. */
-    if (!is_lacking && found->component_count > 0)
-        return true;
-    return query->base.length > 0 &&
-           export_base_has_object(generation, query->base, zt_object_name(found));
+    return base != NULL && (export_base_is_current(generation, base) ||
+                            (!is_changed && export_base_has_object(generation, base, object)));
+}
+
+static bool client_has(const struct export_work *work, uint32_t object, const struct lack *lack)
+{
+    const struct zt_object *found = &work->order.generation->model->objects[object];
+
+    /* Without components there is no digest that a client could state. */
+    return (!lack->is_lacking && found->component_count > 0) ||
+           is_in_base(work, object, lack->is_changed);
 }
 
 static void flag_left_out(struct export_work *work)
 {
     const uint32_t count = work->order.generation->model->object_count;
-    bool *lacking = calloc(count + (size_t)1, sizeof(*lacking));
+    struct lack *lacks = calloc(count + (size_t)1, sizeof(*lacks));
 
     assert(work->left_out != NULL);
-    if (lacking == NULL) {
+    if (lacks == NULL) {
         export_fail_memory(work);
         return;
     }
-    flag_lacking(work, lacking);
+    note_lacks(work, lacks);
     for (uint32_t i = 0; i < count; i++) {
-        if (!work->chosen[i] || !client_has(work, i, lacking[i]))
+        if (!work->chosen[i] || !client_has(work, i, &lacks[i]))
             continue;
         work->left_out[i] = true;
         work->result.left_out_count++;
     }
-    free(lacking);
+    free(lacks);
 }
 
 void export_leave_out(struct export_work *work)
@@ -81,7 +93,9 @@ void export_leave_out(struct export_work *work)
     assert(work->fingerprints != NULL || !export_must_compare(work));
     flag_left_out(work);
     free(work->fingerprints);
+    free(work->unchanged);
     work->fingerprints = NULL;
+    work->unchanged = NULL;
     if (is_changed(work))
         export_work_select(work);
 }

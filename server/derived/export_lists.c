@@ -130,9 +130,8 @@ void export_lists_release(void *thing)
 
 bool export_lists_have(const struct export_lists *lists, const uint8_t sha256[SHA256_BYTES])
 {
-    return lists != NULL && lists->have_count > 0 &&
-           bsearch(sha256, lists->have, lists->have_count, sizeof(*lists->have), compare_digests) !=
-               NULL;
+    return export_lists_state(lists) && bsearch(sha256, lists->have, lists->have_count,
+                                                sizeof(*lists->have), compare_digests) != NULL;
 }
 
 bool export_lists_name(const struct export_lists *lists, struct zt_text name)

@@ -29,7 +29,11 @@ void export_lists_hold(struct export_lists *lists);
 /* Accepts NULL; void * for request_hold. */
 void export_lists_release(void *lists);
 
-/* Accept NULL, an empty list. */
+/* Accept NULL, two empty lists. */
+static inline bool export_lists_state(const struct export_lists *lists)
+{
+    return lists != NULL && lists->have_count > 0;
+}
 bool export_lists_have(const struct export_lists *lists, const uint8_t sha256[SHA256_BYTES]);
 bool export_lists_name(const struct export_lists *lists, struct zt_text name);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "derived/export_base.h"
 #include "derived/export_work.h"
 #include "zt/digest.h"
 
@@ -39,6 +40,7 @@ static void drop_query(struct plan *plan)
     free(plan->copied);
     plan->copied = NULL;
     export_lists_release(plan->query.lists);
+    generation_release(plan->query.base);
     plan->query = (struct export_query){.lists = NULL};
 }
 
@@ -89,8 +91,11 @@ static void write_query(FILE *stream, const struct export_query *query)
     if (query->is_for_torch)
         fputs(" torch", stream);
     if (query->leaves_out) {
-        fprintf(stream, " without %zu:", query->base.length);
-        fwrite(query->base.bytes, 1, query->base.length, stream);
+        const struct zt_text base =
+            query->base != NULL ? export_base_identity(query->base) : (struct zt_text){"", 0};
+
+        fprintf(stream, " without %zu:", base.length);
+        fwrite(base.bytes, 1, base.length, stream);
     }
     if (query->lists != NULL) {
         fputs(" lists ", stream);
@@ -118,7 +123,7 @@ static char *copy_rule(char *at, struct zt_text text, struct axis_rule *rule)
 
 static size_t length_of_texts(const struct export_query *query)
 {
-    size_t length = query->prefix.length + query->base.length;
+    size_t length = query->prefix.length;
 
     for (size_t i = 0; i < query->match_count; i++)
         length += query->matches[i].length;
@@ -149,9 +154,10 @@ static bool copy_query(struct plan *plan, const struct export_query *query)
     }
     for (size_t i = 0; i < query->rule_count; i++)
         at = copy_rule(at, query->rules[i].text, &rules[i]);
-    at = copy_text(at, &plan->query.base);
     if (query->lists != NULL)
         export_lists_hold(query->lists);
+    if (query->base != NULL)
+        generation_hold(query->base);
     assert(at == (char *)(matches + query->match_count) + length);
     return true;
 }

@@ -37,8 +37,8 @@ struct export_query {
      * (EXPORT_LEFT_OUT). */
     bool leaves_out;
     /* The client has the objects that are the same in this revision of the model
-     * (export_base.h). Empty: none. */
-    struct zt_text base;
+     * (export_base.h). NULL: none. */
+    struct generation *base;
     /* Names in addition to the globs, and what else the client has. NULL: neither. */
     struct export_lists *lists;
 };

@@ -6,6 +6,7 @@
  * No job waits for another: a runner whose component is being verified returns, and the verifier
  * queues it again. A runner that has read for a while queues itself again, so that exports do not
  * block other jobs. */
+#include "derived/export_base.h"
 #include "derived/export_work.h"
 
 #include <assert.h>
@@ -47,7 +48,7 @@ static bool must_read(const struct export_work *work, uint32_t component,
            state != COMPONENT_UNCHECKED;
 }
 
-static bool advance(void *context, uint64_t bytes)
+bool export_runner_advance(void *context, uint64_t bytes)
 {
     struct export_runner *runner = context;
 
@@ -111,7 +112,7 @@ static void compute_fingerprint(struct export_runner *runner)
 {
     struct export_work *work = runner->work;
     struct zt_fingerprint *fingerprint = &work->fingerprints[runner->component];
-    const struct zt_progress progress = {advance, runner};
+    const struct zt_progress progress = {export_runner_advance, runner};
     const struct zt_conversion conversion = conversion_of(work, runner->files, &progress);
     struct zt_error error;
     enum zt_status status =
@@ -130,18 +131,19 @@ static void compute_fingerprint(struct export_runner *runner)
         export_fail(work, export_failure_of(status, EXPORT_UNSUPPORTED_ENCODING), &error);
 }
 
-static enum component_state verify(struct export_runner *runner)
+enum component_state export_verify(struct export_runner *runner, struct generation *generation,
+                                   uint32_t component)
 {
-    const struct export_order *order = &runner->work->order;
-    const uint32_t component = origin_of(runner->work, runner->component)->component;
-    const uint64_t length = order->generation->model->components[component].length;
+    const struct server *server = runner->work->order.server;
+    const uint64_t length = generation->model->components[component].length;
 
-    if (order->server->config->verify != CONFIG_VERIFY_OFF && length <= SMALL_BYTES &&
-        atomic_load(&order->generation->states[component]) == COMPONENT_UNCHECKED) {
-        verifier_check_now(order->server->verifier, order->generation, component);
+    assert(component < generation->model->component_count);
+    if (server->config->verify != CONFIG_VERIFY_OFF && length <= SMALL_BYTES &&
+        atomic_load(&generation->states[component]) == COMPONENT_UNCHECKED) {
+        verifier_check_now(server->verifier, generation, component);
         runner->spent_bytes += length;
     }
-    return verifier_ask(order->server->verifier, order->generation, component, &runner->waiter);
+    return verifier_ask(server->verifier, generation, component, &runner->waiter);
 }
 
 static void refuse_component(struct export_work *work, const struct export_origin *origin,
@@ -166,7 +168,8 @@ static void find_or_compute(struct export_runner *runner, enum component_state s
     (void)zt_target_fingerprint(work->order.query->target, &algorithm);
     if (work->is_comparing)
         algorithm = ZT_DIGEST_SHA256;
-    else if (!must_read(work, component, state))
+    if (work->is_comparing ? !export_lists_state(work->order.query->lists)
+                           : !must_read(work, component, state))
         return;
     if (!find_fingerprint(work, component, algorithm, &work->fingerprints[component]))
         compute_fingerprint(runner);
@@ -181,7 +184,7 @@ static bool prepare_component(struct export_runner *runner)
     enum component_state state;
 
     assert(component < work->projection->model->component_count);
-    state = verify(runner);
+    state = export_verify(runner, work->order.generation, origin->component);
     /* Another thread may already have ended the work. */
     if (state == COMPONENT_CHECKING)
         return false;
@@ -190,6 +193,8 @@ static bool prepare_component(struct export_runner *runner)
             refuse_component(work, origin, state);
         return true;
     }
+    if (work->unchanged != NULL && !export_base_compare(runner))
+        return false;
     if (state == COMPONENT_VERIFIED)
         stored_digest_want(work->order.server, work->order.generation, origin->component);
     work->fingerprints[component] = (struct zt_fingerprint){
@@ -362,12 +367,16 @@ static bool open_runner(struct export_work *work, struct export_runner *runner)
 
 static bool open_pass(struct export_work *work)
 {
+    const size_t count = work->projection->model->component_count + (size_t)1;
     bool opened = true;
 
-    assert(work->projection != NULL && work->fingerprints == NULL);
+    assert(work->fingerprints == NULL && work->unchanged == NULL);
     work->bytes = bytes_of(work);
-    work->fingerprints =
-        calloc(work->projection->model->component_count + (size_t)1, sizeof(*work->fingerprints));
+    work->fingerprints = calloc(count, sizeof(*work->fingerprints));
+    if (work->is_comparing && work->order.query->base != NULL) {
+        work->unchanged = calloc(count, sizeof(*work->unchanged));
+        opened = work->unchanged != NULL;
+    }
     for (unsigned i = 0; i < EXPORT_RUNNERS && opened; i++)
         opened = open_runner(work, &work->runners[i]);
     return opened && work->fingerprints != NULL;

@@ -47,6 +47,7 @@ void export_work_free(struct export_work *work)
     free(work->selected);
     free(work->chosen);
     free(work->left_out);
+    free(work->unchanged);
     free(work->attributes);
     free(work->axes);
     free(work->fingerprints);

@@ -63,6 +63,7 @@ struct export_work {
     /* The first of two passes over the components: their SHA-256 are computed, to find the objects
      * that the client has. */
     bool is_comparing;
+    bool *unchanged;  /* of the components in that pass: the base has the same bytes; NULL: none */
     uint64_t bytes;   /* upper estimate of the bytes to read and decode */
     atomic_uint next; /* the component for the next runner */
     atomic_uint running;
@@ -76,6 +77,12 @@ struct export_work {
 struct export_work *export_work_new(const struct export_order *order);
 /* Accepts NULL. */
 void export_work_free(struct export_work *work);
+
+/* Returns the state of a component, as verifier_ask does for the runner's waiter. */
+enum component_state export_verify(struct export_runner *runner, struct generation *generation,
+                                   uint32_t component);
+/* For struct zt_progress; context is the runner. */
+bool export_runner_advance(void *runner, uint64_t bytes);
 
 /* Closes the sources of a pass. */
 void export_runner_close(struct export_runner *runner);

@@ -14,8 +14,6 @@ import pytest
 
 from clients import Client, write_tokens
 from containers import Component, Object, dense, pattern, zstd_dense, zt1
-from kept import KEEPS, content
-from kept import publish as publish_version
 from neighbours import safetensors
 from server_process import PROGRAM
 from test_export import FORMATS, SOURCES, read_npz, sharded, target
@@ -303,19 +301,6 @@ def test_other_revisions_are_refused_in_words(server):
         answer = query(server, "layers", base=base)
         assert_problem(answer, 404, "revision-not-found")
         assert "use the ETag of its manifest" in answer.json()["detail"]
-
-
-def test_main_is_no_base_of_an_earlier_revision(start_server, tmp_path):
-    root = tmp_path / "root"
-    root.mkdir()
-    server = start_server(root, "--writable", environment=KEEPS)
-    first, last = (publish_version(server, "org/model/weights", seed) for seed in (1, 2))
-    assert export(server, "org/model/weights", base="main")["ZT-Left-Out"] == "1"
-    old = f"org/model@{first}/weights"
-    assert export(server, old, base=first)["ZT-Left-Out"] == "1"
-    for base in ("main", last):
-        assert_problem(query(server, old, base=base), 404, "revision-not-found")
-    assert content(1) in export(server, old, have=[sha256(content(2))]).body
 
 
 # --- as GET ---
