@@ -24,7 +24,7 @@ from workload import WORKLOADS
 
 IDLE_S, IDLE_TRIES = 2, 5
 # The modules of workloads, in the order in which they run.
-MODULES = ("reading", "tls", "network", "uploading", "computing", "files", "hub", "statistics_figures", "pulling", "buckets", "s3", "mirroring")
+MODULES = ("reading", "tls", "network", "uploading", "computing", "files", "hub", "statistics_figures", "differences", "pulling", "buckets", "s3", "mirroring")
 
 
 def find_workloads():
