@@ -43,8 +43,8 @@ struct history_object {
 /* How a change and the collection of another server exclude each other
  * (tests/unit/server/test_history_shared_model.c tries all interleavings).
  *
- * A collection holds a claim from before it reads the first log until all its removals are answered.
- * It removes only objects that were last made an hour before it began.
+ * A collection holds a claim from before it reads the first log until all its removals are
+ * answered. It removes only objects that were last made an hour before it began.
  *
  * keep, keep_staged, and find with names_it make an object again unless it is younger than half an
  * hour. Then they look for a collector's claim, and after that at the object once more. If there is
