@@ -1,18 +1,13 @@
 /* Goes back to an earlier commit: gives kept files their names again, and removes the files that
  * the commit does not have. No byte is copied or read. */
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/changes.h"
 #include "catalog/catalog.h"
 #include "digests/file_hashes.h"
-#include "store/store_path.h"
 #include "store/versions/versions_store.h"
 #include "versions/folder_state.h"
 #include "versions/recording.h"
@@ -52,32 +47,18 @@ static enum zt_status write_path(const struct restoration *restoration, const ch
                : zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "a path is too long");
 }
 
-static enum zt_status open_folder(const struct restoration *restoration, const char *path,
-                                  int *out_folder, const char **out_base, struct zt_error *error)
-{
-    *out_folder =
-        store_path_open_parent(store_local_root(restoration->folder), path, true, out_base);
-    return *out_folder >= 0 ? ZT_OK : store_fail_errno(error, errno, "cannot open the folder");
-}
-
 static enum zt_status keep(const struct restoration *restoration, const struct history_file *file,
                            struct zt_error *error)
 {
     const size_t at = (size_t)(file - restoration->now.files);
     char path[MODEL_PATH_SIZE];
-    const char *base;
-    int folder;
-    enum zt_status status = write_path(restoration, file->path, path, error);
+    const enum zt_status status = write_path(restoration, file->path, path, error);
 
     assert(at < restoration->now.count);
-    if (status == ZT_OK)
-        status = open_folder(restoration, path, &folder, &base, error);
-    if (status != ZT_OK)
-        return status;
-    status = history_keep_file(restoration->history, folder, base, &restoration->now.identities[at],
-                               file->sha256, error);
-    close(folder);
-    return status;
+    return status == ZT_OK
+               ? history_keep_file(restoration->history, path, &restoration->now.identities[at],
+                                   file->sha256, error)
+               : status;
 }
 
 /* --- before any change --- */
@@ -100,24 +81,14 @@ static enum zt_status check_free(const struct restoration *restoration,
                                  const struct history_file *wanted, struct zt_error *error)
 {
     char path[MODEL_PATH_SIZE];
-    const char *base;
-    struct stat info;
-    bool is_free;
-    int folder;
-    enum zt_status status = write_path(restoration, wanted->path, path, error);
+    const enum zt_status status = write_path(restoration, wanted->path, path, error);
 
-    if (status != ZT_OK)
+    if (status != ZT_OK || !history_has_path(restoration->history, path))
         return status;
-    folder = store_path_open_parent(store_local_root(restoration->folder), path, false, &base);
-    if (folder < 0)
-        return ZT_OK;
-    is_free = fstatat(folder, base, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode);
-    close(folder);
-    return is_free ? ZT_OK
-                   : zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
-                             "the present file %s would be replaced, but cannot be kept: it cannot "
-                             "be read, or belongs to another repository",
-                             path);
+    return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+                   "the present file %s would be replaced, but cannot be kept: it cannot be read, "
+                   "or belongs to another repository",
+                   path);
 }
 
 /* Makes sure that the bytes of every file that must be restored are kept, and that no file gets
@@ -186,7 +157,7 @@ static enum zt_status remove_files(const struct restoration *restoration, bool i
             continue;
         status = write_path(restoration, name, path, error);
         if (status == ZT_OK)
-            status = folder->ops->remove(folder, path, &store_expects_anything, error);
+            status = history_remove_path(restoration->history, path, &now->identities[i], error);
         if (status == ZT_NOT_FOUND)
             status = ZT_OK; /* Keeping it has moved it. */
         if (status != ZT_OK)
@@ -203,16 +174,10 @@ static enum zt_status restore_file(const struct restoration *restoration,
                                    const struct history_file *wanted, struct zt_error *error)
 {
     char path[MODEL_PATH_SIZE];
-    const char *base;
-    int folder;
     enum zt_status status = write_path(restoration, wanted->path, path, error);
 
     if (status == ZT_OK)
-        status = open_folder(restoration, path, &folder, &base, error);
-    if (status != ZT_OK)
-        return status;
-    status = history_restore(restoration->history, wanted->sha256, folder, base, error);
-    close(folder);
+        status = history_restore(restoration->history, wanted->sha256, path, error);
     return status == ZT_OK ? store_settle(restoration->folder, path, error) : status;
 }
 

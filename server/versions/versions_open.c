@@ -3,6 +3,7 @@
 
 #include "base/server.h"
 #include "digests/file_hashes.h"
+#include "store/versions/history_folder.h"
 #include "store/versions/versions_store.h"
 
 static void find_limits(void *context, struct history_keep *out_keep)
@@ -35,17 +36,17 @@ static bool find_hash(void *context, const char *path, const struct file_identit
 
 enum zt_status versions_open(struct server *server, struct zt_error *error)
 {
-    const struct history_options options = {.root = store_local_root(server->store),
-                                            .is_writable = server->config->writable,
-                                            .keep = find_limits,
-                                            .context = server};
+    struct history_options options = {.keep = find_limits, .context = server};
     struct versions_options versions = {
         .sha256 = hash_file, .known_sha256 = find_hash, .context = server};
     enum zt_status status;
 
     if (server->config->versions.keep == 0)
         return ZT_OK;
-    status = history_open(&options, &versions.history, error);
+    status = history_folder_open(store_local_root(server->store), server->config->writable,
+                                 &options.place, error);
+    if (status == ZT_OK)
+        status = history_open(&options, &versions.history, error);
     if (status != ZT_OK)
         return status;
     status = versions_store_open(server->store, &versions, &server->store, error);

@@ -4,14 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/server.h"
 #include "hub/write/commit.h"
 #include "hub/write/repo_current.h"
 #include "store/staging.h"
-#include "store/store_path.h"
 #include "store/versions/versions_store.h"
 
 #define DEFAULT_TITLE "Upload files"
@@ -105,19 +103,11 @@ static enum zt_status keep_from_folder(const struct commit *commit, const char *
     const struct hub_file *file =
         version != NULL ? repo_current_file(version, zt_text_from(path)) : NULL;
     char whole[HUB_REPO_SIZE + MODEL_PATH_SIZE];
-    const char *base;
-    enum zt_status status;
-    int folder;
 
     if (file == NULL || !file->has_sha256 || memcmp(file->sha256, sha256, 32) != 0)
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the folder has other bytes");
     snprintf(whole, sizeof(whole), "%s/%s", version->folder, path);
-    folder = store_path_open_parent(commit->server->store->staging->root, whole, false, &base);
-    if (folder < 0)
-        return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the folder is gone");
-    status = history_keep_file(history_of(commit), folder, base, &file->identity, sha256, error);
-    close(folder);
-    return status;
+    return history_keep_file(history_of(commit), whole, &file->identity, sha256, error);
 }
 
 static bool keep_shared(struct commit *commit, const struct commit_operation *operation)

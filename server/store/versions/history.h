@@ -1,10 +1,9 @@
-/* The history of a folder store: per repository a log of commits with branches and tags, the list
- * of files of each commit, and the files that are no longer in the folder, by SHA-256.
+/* The history of a store: per repository a log of commits with branches and tags, the list of files
+ * of each commit, and the files that are no longer in the store, by SHA-256.
  *
- * All of it is in the hidden folder ".ztserve/versions" of the root, so a file moves there by a
- * link or a rename and is never copied. A file that is still in the folder is usually not kept:
- * readers of a commit look for it among the kept files first, then in the folder
- * (versions_store.h).
+ * All of it is in a place (history_place.h): the hidden folder ".ztserve/versions" of the store. A
+ * file that the store still has is usually not kept: readers of a commit look for it among the kept
+ * files first, then in the store (versions_store.h).
  *
  * Changes are durable when a call returns, and atomic if the process is killed. Any thread may call
  * these functions; those that read or write a file say so, and belong on a worker. */
@@ -19,6 +18,7 @@
 #include "zt/text.h"
 
 struct history;
+struct history_place;
 struct waiter;
 
 /* SHA-1 in hex, and NUL. */
@@ -78,14 +78,12 @@ struct history_keep {
 };
 
 struct history_options {
-    int root; /* descriptor of the root folder, borrowed */
-    bool is_writable;
+    struct history_place *place; /* taken over, also on failure */
     void (*keep)(void *context, struct history_keep *out_keep);
     void *context;
 };
 
-/* Opens or makes the history. Completes or undoes what a killed process has left. Returns ZT_IO
- * with a one-line message for the user at the command line. */
+/* Opens a history. Returns ZT_NO_MEMORY. */
 enum zt_status history_open(const struct history_options *options, struct history **out_history,
                             struct zt_error *error);
 /* Accepts NULL. */
@@ -236,17 +234,17 @@ enum zt_status history_purge(struct history *history, const struct history_repo 
 
 /* The following functions that keep a file are called with its repository locked. */
 
-/* Keeps the file that a folder has under a name, which is about to be replaced or removed, by a
- * link or a clone of its blocks. Does nothing if a file of this SHA-256 is kept already. identity:
- * of the file that was hashed; ZT_STALE if it is another one now. Returns ZT_UNSUPPORTED, with a
- * reason for the client, if the system permits neither. The link changes the file's changed_ns. */
-enum zt_status history_keep_file(struct history *history, int folder, const char *name,
+/* Keeps the file that a path of the store has, which is about to be replaced or removed. Does
+ * nothing if a file of this SHA-256 is kept already. identity: of the file that was hashed;
+ * ZT_STALE if it is another one now. Returns ZT_UNSUPPORTED, with a reason for the client, if the
+ * system does not permit it. In a folder this changes the file's changed_ns. */
+enum zt_status history_keep_file(struct history *history, const char *path,
                                  const struct file_identity *identity, const uint8_t sha256[32],
                                  struct zt_error *error);
 /* Keeps a file that is about to be removed by moving it, for systems where history_keep_file
- * returns ZT_UNSUPPORTED. Afterwards the folder no longer has it, unless a file of this SHA-256 was
+ * returns ZT_UNSUPPORTED. Afterwards the store no longer has it, unless a file of this SHA-256 was
  * kept already. Otherwise it is the same. */
-enum zt_status history_keep_removed(struct history *history, int folder, const char *name,
+enum zt_status history_keep_removed(struct history *history, const char *path,
                                     const struct file_identity *identity, const uint8_t sha256[32],
                                     struct zt_error *error);
 /* Keeps an unpublished, synced file, and closes it on success (commits to branches). */
@@ -255,15 +253,21 @@ enum zt_status history_keep_staged(struct history *history, struct staged_file *
 /* Opens a kept file for reading. Returns ZT_NOT_FOUND. changed_ns of the identity is modified_ns,
  * because other names of the file come and go. */
 enum zt_status history_open_kept(struct history *history, const uint8_t sha256[32],
-                                 int *out_descriptor, struct file_identity *out_identity,
+                                 struct zt_source **out_source, struct file_identity *out_identity,
                                  struct zt_error *error);
-/* The same without opening it. */
+/* The same without opening it, for a commit that will name it. */
 enum zt_status history_stat_kept(struct history *history, const uint8_t sha256[32],
                                  struct file_identity *out_identity, struct zt_error *error);
-/* Gives a kept file a name in the folder of the store, and replaces a file of that name (going
- * back to an earlier commit), which the caller has kept. */
-enum zt_status history_restore(struct history *history, const uint8_t sha256[32], int folder,
-                               const char *name, struct zt_error *error);
+/* Gives a kept file a path in the store, and replaces the file that has it (going back to an
+ * earlier commit), which the caller has kept. */
+enum zt_status history_restore(struct history *history, const uint8_t sha256[32], const char *path,
+                               struct zt_error *error);
+/* Removes the file that a path of the store has. identity: of the file that the caller has kept.
+ * Returns ZT_NOT_FOUND; ZT_STALE if it is another one now. */
+enum zt_status history_remove_path(struct history *history, const char *path,
+                                   const struct file_identity *identity, struct zt_error *error);
+/* Returns true if the store has a regular file at a path. */
+bool history_has_path(const struct history *history, const char *path);
 
 /* Removes kept files that no kept commit names, at most so many, and forgets commits whose age is
  * above the limit. Files that are being read stay readable. *out_more: there may be more to remove:

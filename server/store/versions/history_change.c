@@ -411,7 +411,6 @@ static enum zt_status begin_change(struct history *history, const struct history
 
     if (!history_is_writing(history))
         return history_refuse(error);
-    assert(history->repos >= 0);
     history_lock(history, repo);
     status = log_pin(history, repo, out_log, error);
     if (status != ZT_OK)

@@ -1,18 +1,11 @@
 /* Removes kept files that no kept commit names: all lists of files are read without a lock, then
  * each file that none of them names is removed, unless it was kept or named since then. */
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/hex.h"
 #include "base/memory.h"
-#include "store/store_path.h"
 #include "store/versions/history_collection.h"
-#include "store/versions/history_files.h"
 
 #define KEYS_MAX ((size_t)1 << 26)
 
@@ -23,19 +16,16 @@ static enum zt_status fail_memory(struct zt_error *error)
 
 /* --- the repositories --- */
 
-static bool add_key(void *context, int folder, const char *name)
+static bool add_key(void *context, const char *name)
 {
     struct collection *collection = context;
 
     assert(collection->key_count <= collection->key_capacity);
-    (void)folder;
     if (!zt_hex_is_lower(zt_text_from(name), HISTORY_KEY_SIZE - 1))
         return true;
     if (zt_array_reserve(&collection->keys, &collection->key_capacity, collection->key_count + 1,
-                         sizeof(*collection->keys), KEYS_MAX) != ZT_OK) {
-        errno = ENOMEM;
+                         sizeof(*collection->keys), KEYS_MAX) != ZT_OK)
         return false;
-    }
     strcpy(collection->keys[collection->key_count++], name);
     return true;
 }
@@ -43,13 +33,9 @@ static bool add_key(void *context, int folder, const char *name)
 enum zt_status collection_list(struct history *history, struct collection *collection,
                                struct zt_error *error)
 {
-    assert(history->repos >= 0);
+    assert(history->collection == collection);
     collection->key_count = 0;
-    errno = 0;
-    if (history_folder_visit(history->repos, ".", add_key, collection))
-        return ZT_OK;
-    return errno == ENOMEM ? fail_memory(error)
-                           : store_fail_errno(error, errno, "cannot list the repositories");
+    return history->place->ops->list(history->place, HISTORY_REPOS, add_key, collection, error);
 }
 
 /* Returns ZT_NOT_FOUND for a folder without a log, which a killed process has left. */
@@ -165,63 +151,41 @@ static enum zt_status mark(struct history *history, struct collection *collectio
 
 /* --- what is kept --- */
 
-struct listing {
-    struct collection *collection;
-    uint8_t first; /* byte of the SHA-256s */
-};
-
-static bool list_object(void *context, int folder, const char *name)
+static bool list_object(void *context, const struct history_object *object)
 {
-    const struct listing *listing = context;
-    struct collection *collection = listing->collection;
-    uint8_t sha256[HISTORY_SHA256_BYTES] = {listing->first};
-    const uint64_t *uses;
-    struct stat info;
+    struct collection *collection = context;
+    uint64_t *size;
 
-    if (!zt_hex_read_lower(zt_text_from(name), sha256 + 1, sizeof(sha256) - 1) ||
-        fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
-        return true;
     collection->files++;
-    collection->bytes += (uint64_t)info.st_size;
+    collection->bytes += object->size_bytes;
     assert(collection->garbage_count <= collection->garbage_capacity);
-    uses = sha_set_find(&collection->uses, sha256);
-    if (uses != NULL) {
-        uint64_t *size = sha_set_put(&collection->sizes, sha256);
-
+    if (sha_set_find(&collection->uses, object->sha256) != NULL) {
+        size = sha_set_put(&collection->sizes, object->sha256);
         if (size != NULL)
-            *size = (uint64_t)info.st_size;
-        errno = ENOMEM;
+            *size = object->size_bytes;
         return size != NULL;
     }
-    errno = ENOMEM;
     if (zt_array_reserve(&collection->garbage, &collection->garbage_capacity,
                          collection->garbage_count + 1, sizeof(*collection->garbage),
                          SIZE_MAX) != ZT_OK)
         return false;
-    memcpy(collection->garbage[collection->garbage_count].sha256, sha256, sizeof(sha256));
-    collection->garbage[collection->garbage_count++].size_bytes = (uint64_t)info.st_size;
-    collection->garbage_bytes += (uint64_t)info.st_size;
+    collection->garbage[collection->garbage_count++] = *object;
+    collection->garbage_bytes += object->size_bytes;
     return true;
 }
 
 static enum zt_status list_objects(struct history *history, struct collection *collection,
                                    struct zt_error *error)
 {
-    struct listing listing = {.collection = collection};
-    char name[3];
+    struct history_place *place = history->place;
+    enum zt_status status = ZT_OK;
 
     sha_set_free(&collection->sizes);
     collection->files = collection->bytes = collection->garbage_bytes = 0;
     collection->garbage_count = collection->next = 0;
-    for (unsigned i = 0; i < 256; i++) {
-        listing.first = (uint8_t)i;
-        snprintf(name, sizeof(name), "%02x", i);
-        errno = 0;
-        if (!history_folder_visit(history->objects, name, list_object, &listing))
-            return errno == ENOMEM ? fail_memory(error)
-                                   : store_fail_errno(error, errno, "cannot list the kept files");
-    }
-    return ZT_OK;
+    for (unsigned i = 0; i < 256 && status == ZT_OK; i++)
+        status = place->ops->list_objects(place, (uint8_t)i, list_object, collection, error);
+    return status;
 }
 
 enum zt_status collection_look(struct history *history, struct collection *collection,
@@ -248,25 +212,23 @@ enum zt_status collection_look(struct history *history, struct collection *colle
 
 /* --- removing --- */
 
-/* The rename is quick, and happens while no one can keep or name the file. Freeing a large file's
- * blocks may take long. */
-static bool remove_object(struct history *history, const struct garbage *garbage)
+/* Setting a file aside is quick, and happens while no one can keep or name it. Freeing a large
+ * file's blocks may take long. */
+static bool remove_object(struct history *history, const struct history_object *garbage)
 {
-    char name[HISTORY_OBJECT_SIZE];
-    bool is_moved = false;
+    struct history_place *place = history->place;
+    bool is_free;
 
     assert(history->collection != NULL);
-    history_object_name(garbage->sha256, name);
-    assert(name[2] == '/');
     pthread_mutex_lock(&history->changing);
-    if (history_is_protected(history, garbage->sha256))
+    is_free = !history_is_protected(history, garbage->sha256);
+    if (!is_free)
         atomic_store(&history->has_garbage, true);
-    else
-        is_moved = renameat(history->objects, name, history->removed, name + 3) == 0;
+    else if (place->ops->set_aside != NULL)
+        is_free = place->ops->set_aside(place, garbage->sha256);
     pthread_mutex_unlock(&history->changing);
-    if (!is_moved)
+    if (!is_free || !place->ops->drop(place, garbage->sha256))
         return false;
-    unlinkat(history->removed, name + 3, 0);
     atomic_fetch_sub(&history->figures[FIGURE_KEPT_FILES], 1);
     atomic_fetch_sub(&history->figures[FIGURE_KEPT_BYTES], (int64_t)garbage->size_bytes);
     atomic_fetch_add(&history->figures[FIGURE_REMOVED_FILES], 1);

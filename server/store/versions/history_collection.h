@@ -6,18 +6,13 @@
 #include "store/versions/history_inside.h"
 #include "store/versions/history_shas.h"
 
-struct garbage {
-    uint8_t sha256[HISTORY_SHA256_BYTES];
-    uint64_t size_bytes;
-};
-
 struct collection {
     char (*keys)[HISTORY_KEY_SIZE]; /* of all repositories */
     size_t key_count;
     size_t key_capacity;
     struct sha_set uses;  /* in how many lists of commits a file is */
     struct sha_set sizes; /* of the kept files among them */
-    struct garbage *garbage;
+    struct history_object *garbage;
     size_t garbage_count;
     size_t garbage_capacity;
     uint64_t garbage_bytes;

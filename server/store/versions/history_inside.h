@@ -1,13 +1,9 @@
-/* Shared by the files of the history: its structures, logs in memory and on disk, and the files
- * that must not be removed at the moment.
- *
- *   .ztserve/versions/repos/<SHA-256 of the repository>/log, trees/<commit>
- *   .ztserve/versions/objects/ab/<62 digits>    kept files
- *   .ztserve/versions/removed/                  kept files that are being removed
+/* Shared by the files of the history: its structures, logs in memory and in the place, and the
+ * files that must not be removed at the moment.
  *
  * Two locks. `lock` guards the logs in memory; no file is touched under it, so event loops may take
- * it. `changing` guards the locks of repositories and the set of fresh files; kept files are
- * renamed away under it. Neither is taken under the other. */
+ * it. `changing` guards the locks of repositories and the set of fresh files; kept files are set
+ * aside under it. Neither is taken under the other. */
 #ifndef STORE_VERSIONS_HISTORY_INSIDE_H
 #define STORE_VERSIONS_HISTORY_INSIDE_H
 
@@ -25,8 +21,8 @@ struct memo;
 #define HISTORY_SHA256_BYTES 32
 /* The name of a repository's folder, and NUL. */
 #define HISTORY_KEY_SIZE 65
-/* "ab/", 62 digits and NUL. */
-#define HISTORY_OBJECT_SIZE 66
+/* The folder of the place with a folder for each repository. */
+#define HISTORY_REPOS "repos"
 
 /* Bounds on things that clients can make grow, as is HISTORY_FILE_BYTES. */
 #define HISTORY_COMMITS_MAX ((size_t)1000000)
@@ -88,10 +84,11 @@ void log_record_unref(struct log_record *record, const char *name, bool is_tag);
 void log_record_forget(struct log_record *record, const uint64_t *numbers, size_t count);
 void log_record_free(struct log_record *record);
 
-/* --- a log on disk --- */
+/* --- a log in the place --- */
 
 struct log_file {
     char key[HISTORY_KEY_SIZE];
+    char version[HISTORY_VERSION_SIZE];
     uint64_t length;
     bool must_be_replaced; /* there is no file, its end is damaged, or writing to it failed */
 };
@@ -101,7 +98,7 @@ struct log_file {
 enum zt_status log_file_read(struct history *history, struct log_file *file,
                              const struct history_repo *repo, struct log_state *out_state,
                              struct zt_error *error);
-/* Reads which repository a folder of logs is for. */
+/* Reads which repository a key is of. Returns ZT_NOT_FOUND if there is no log. */
 enum zt_status log_file_name(struct history *history, const char *key,
                              struct history_repo *out_repo, struct zt_error *error);
 /* Makes a record durable, by appending it or by replacing the file. state: before the record. */
@@ -112,9 +109,6 @@ enum zt_status log_file_add(struct history *history, struct log_file *file,
 enum zt_status log_file_replace(struct history *history, struct log_file *file,
                                 const struct history_repo *repo, const struct log_state *state,
                                 struct zt_error *error);
-#define HISTORY_LOG_NAME "log"
-/* Opens the folder of a repository; makes it durably if `make`. -1 with errno. */
-int history_repo_open(struct history *history, const char *key, bool make);
 enum zt_status history_repo_key(const struct history_repo *repo, char out_key[HISTORY_KEY_SIZE],
                                 struct zt_error *error);
 
@@ -149,12 +143,7 @@ struct changer {
 struct sha_set; /* history_shas.h */
 
 struct history {
-    int root;   /* borrowed */
-    int folder; /* the folder of versions; -1: none, and this server writes none */
-    int repos;
-    int objects;
-    int removed;
-    bool is_writable;
+    struct history_place *place; /* owned */
     void (*keep)(void *context, struct history_keep *out_keep);
     void *context;
     struct memo *trees;
@@ -216,14 +205,13 @@ void log_entry_read(const struct log_entry *entry, struct history_commit *out_co
 enum zt_status history_tree_write(struct history *history, const char *key, const char *commit,
                                   const struct history_file *files, size_t count,
                                   struct zt_error *error);
-/* Calls visit for each file of a tree on disk. Returns ZT_NOT_FOUND, ZT_IO, ZT_CORRUPT,
+/* Calls visit for each file of a tree in the place. Returns ZT_NOT_FOUND, ZT_IO, ZT_CORRUPT,
  * ZT_NO_MEMORY, or what visit returned if that was not ZT_OK. */
 enum zt_status history_tree_visit(struct history *history, const char *key, const char *commit,
                                   enum zt_status (*visit)(void *context,
                                                           const struct history_file *file),
                                   void *context, struct zt_error *error);
-/* Removes the trees that the log does not name, and a log that was not completed. The repository
- * must be locked. */
+/* Removes the trees that the log does not name. The repository must be locked. */
 void history_trees_sweep(struct history *history, const struct log *log);
 void history_tree_remove(struct history *history, const char *key, const char *commit);
 struct memo *history_trees_new(void);
@@ -264,8 +252,6 @@ bool history_is_changing(const struct history *history);
 
 /* --- kept files --- */
 
-void history_object_name(const uint8_t sha256[HISTORY_SHA256_BYTES],
-                         char out_name[HISTORY_OBJECT_SIZE]);
 /* Protects a file from collections while a repository is locked that is locked now, and until a
  * collection that is in progress ends. Returns false without memory. */
 bool history_protect(struct history *history, const uint8_t sha256[HISTORY_SHA256_BYTES]);
@@ -281,7 +267,7 @@ static inline enum zt_status history_refuse(struct zt_error *error)
 
 static inline bool history_is_writing(const struct history *history)
 {
-    return history->folder >= 0 && history->is_writable;
+    return !history->place->is_missing && history->place->is_writable;
 }
 
 void history_collection_free(struct history *history);

@@ -1,45 +1,26 @@
 /* The file of a log: a header with the repository, and records, each with its length before and a
  * hash behind. It is replaced by a new one when most of its records are about forgotten commits. */
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/hex.h"
-#include "disk/disk_file.h"
-#include "disk/whole_file.h"
-#include "store/store_path.h"
-#include "store/versions/history_files.h"
 #include "store/versions/history_inside.h"
 
-#define MAGIC       "zthist1\n"
-#define MAGIC_BYTES 8u
-#define TREES       "trees"
+#define MAGIC            "zthist1\n"
+#define MAGIC_BYTES      8u
+#define HEADER_BYTES_MAX (MAGIC_BYTES + 1 + 4 + MODEL_NAME_MAX + 8 + RECORD_HASH_BYTES)
 /* Half of a log may be dead, and this much more. */
 #define DEAD_BYTES   ((uint64_t)64 << 10)
 #define LENGTH_BYTES 4u
 
-/* --- folders --- */
+/* "repos/", a key, "/log" and NUL. */
+#define NAME_SIZE (HISTORY_KEY_SIZE + 10)
 
-int history_repo_open(struct history *history, const char *key, bool make)
+static void write_name(const char *key, char out_name[NAME_SIZE])
 {
-    int folder;
-
     assert(strlen(key) == HISTORY_KEY_SIZE - 1);
-    if (make && !history_folder_make(history->repos, key))
-        return -1;
-    folder = openat(history->repos, key, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (folder >= 0 && make && !history_folder_make(folder, TREES)) {
-        const int os_error = errno;
-
-        close(folder);
-        errno = os_error;
-        return -1;
-    }
-    return folder;
+    snprintf(out_name, NAME_SIZE, HISTORY_REPOS "/%s/log", key);
 }
 
 /* --- reading --- */
@@ -114,56 +95,46 @@ enum zt_status log_file_read(struct history *history, struct log_file *file,
                              const struct history_repo *repo, struct log_state *out_state,
                              struct zt_error *error)
 {
+    struct history_place *place = history->place;
     enum zt_status status = history_repo_key(repo, file->key, error);
-    uint8_t *bytes = NULL;
-    size_t length = 0;
-    int folder;
+    struct history_text text = {.length = 0};
+    char name[NAME_SIZE];
 
     if (status != ZT_OK)
         return status;
     *out_state = (struct log_state){.count = 0};
     file->length = 0;
     file->must_be_replaced = true;
-    folder = history->folder >= 0 ? history_repo_open(history, file->key, false) : -1;
-    if (folder >= 0) {
-        bytes = whole_file_read(folder, HISTORY_LOG_NAME, HISTORY_FILE_BYTES, &length);
-        history_close_folder(folder);
-    } else if (history->folder < 0)
+    if (place->is_missing)
         return ZT_OK;
-    if (bytes == NULL && errno == ENOENT)
-        return ZT_OK;
-    if (bytes == NULL)
-        return errno == ENOMEM ? zt_fail_memory(error, "the commits of a repository")
-                               : store_fail_errno(error, errno, "cannot read a log of commits");
-    status = read_log(bytes, length, repo, file, out_state, error);
-    free(bytes);
+    write_name(file->key, name);
+    status = place->ops->read(place, name, NULL, HISTORY_FILE_BYTES, &text, error);
+    if (status != ZT_OK)
+        return status == ZT_NOT_FOUND ? ZT_OK : status;
+    status = read_log(text.bytes, text.length, repo, file, out_state, error);
+    free(text.bytes);
     return status;
 }
 
 enum zt_status log_file_name(struct history *history, const char *key,
                              struct history_repo *out_repo, struct zt_error *error)
 {
-    const int folder = history_repo_open(history, key, false);
-    int descriptor = -1;
-    uint8_t bytes[MAGIC_BYTES + 1 + 4 + MODEL_NAME_MAX + 8 + RECORD_HASH_BYTES];
-    struct record_reader reader = {.at = bytes};
+    struct history_place *place = history->place;
+    struct record_reader reader;
+    struct history_text text;
+    char name[NAME_SIZE];
+    enum zt_status status;
     uint64_t last;
-    ssize_t got = -1;
 
-    if (folder >= 0) {
-        descriptor =
-            openat(folder, HISTORY_LOG_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        history_close_folder(folder);
-    }
-    if (descriptor >= 0) {
-        got = pread(descriptor, bytes, sizeof(bytes), 0);
-        history_close_folder(descriptor);
-    }
-    if (got < 0)
-        return errno == ENOENT ? zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "there is no log")
-                               : store_fail_errno(error, errno, "cannot read a log of commits");
-    reader.left = (size_t)got;
-    return read_header(&reader, bytes, out_repo, &last) ? ZT_OK : fail_damaged(error);
+    write_name(key, name);
+    status = place->ops->read(place, name, NULL, HEADER_BYTES_MAX, &text, error);
+    if (status != ZT_OK)
+        return status;
+    reader = (struct record_reader){.at = text.bytes, .left = text.length};
+    if (!read_header(&reader, text.bytes, out_repo, &last))
+        status = fail_damaged(error);
+    free(text.bytes);
+    return status;
 }
 
 /* --- writing --- */
@@ -237,11 +208,6 @@ static void write_state(struct record_writer *writer, const struct log_state *st
     }
 }
 
-static enum zt_status fail_write(struct zt_error *error)
-{
-    return store_fail_errno(error, errno, "cannot write a log of commits");
-}
-
 /* record may be NULL. */
 static enum zt_status replace(struct history *history, struct log_file *file,
                               const struct history_repo *repo, const struct log_state *state,
@@ -249,7 +215,7 @@ static enum zt_status replace(struct history *history, struct log_file *file,
 {
     struct record_writer image = {.limit_bytes = HISTORY_FILE_BYTES};
     enum zt_status status = ZT_OK;
-    int folder;
+    char name[NAME_SIZE];
 
     write_header(&image, repo, state->last);
     write_state(&image, state);
@@ -261,12 +227,9 @@ static enum zt_status replace(struct history *history, struct log_file *file,
                                "the log of the repository's commits is too long")
                      : zt_fail_memory(error, "the commits of a repository");
     if (status == ZT_OK) {
-        folder = history_repo_open(history, file->key, true);
-        if (folder < 0 ||
-            !history_file_replace(folder, HISTORY_LOG_NAME, image.bytes, image.length))
-            status = fail_write(error);
-        if (folder >= 0)
-            close(folder);
+        write_name(file->key, name);
+        status = history->place->ops->write(history->place, name, image.bytes, image.length, NULL,
+                                            file->version, error);
         file->must_be_replaced = file->must_be_replaced || status != ZT_OK;
     }
     if (status == ZT_OK) {
@@ -285,58 +248,29 @@ enum zt_status log_file_replace(struct history *history, struct log_file *file,
     return replace(history, file, repo, state, NULL, error);
 }
 
-/* Returns false with errno; the file is then as before, unless that fails too. */
-static bool append(int descriptor, uint64_t length, const struct record_writer *bytes)
-{
-    struct stat info;
-    int os_error;
-
-    assert(bytes->length > 0);
-    if (fstat(descriptor, &info) != 0)
-        return false;
-    if ((uint64_t)info.st_size != length) {
-        errno = EIO;
-        return false;
-    }
-    if (disk_write(descriptor, bytes->bytes, bytes->length, length) &&
-        history_sync(descriptor, fdatasync))
-        return true;
-    os_error = errno;
-    if (ftruncate(descriptor, (off_t)length) == 0)
-        (void)history_sync(descriptor, fdatasync);
-    errno = os_error;
-    return false;
-}
-
 enum zt_status log_file_add(struct history *history, struct log_file *file,
                             const struct history_repo *repo, const struct log_state *state,
                             const struct log_record *record, struct zt_error *error)
 {
     struct record_writer bytes = {.limit_bytes = HISTORY_FILE_BYTES};
-    enum zt_status status = ZT_OK;
-    int descriptor = -1;
-    int folder;
+    struct history_place *place = history->place;
+    char name[NAME_SIZE];
+    enum zt_status status;
 
     assert(!record->writer.failed);
-    if (file->must_be_replaced || file->length > 2 * state->live_bytes + DEAD_BYTES ||
+    if (place->ops->append == NULL || file->must_be_replaced ||
+        file->length > 2 * state->live_bytes + DEAD_BYTES ||
         file->length + record->writer.length > HISTORY_FILE_BYTES - DEAD_BYTES)
         return replace(history, file, repo, state, record, error);
     write_record(&bytes, record);
     if (bytes.failed)
         return zt_fail_memory(error, "the commits of a repository");
-    folder = history_repo_open(history, file->key, false);
-    if (folder >= 0) {
-        descriptor =
-            openat(folder, HISTORY_LOG_NAME, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        history_close_folder(folder);
-    }
-    if (descriptor < 0 || !append(descriptor, file->length, &bytes)) {
-        status = fail_write(error);
-        file->must_be_replaced = true;
-    } else
+    write_name(file->key, name);
+    status = place->ops->append(place, name, file->length, bytes.bytes, bytes.length, error);
+    if (status == ZT_OK)
         file->length += bytes.length;
-    if (descriptor >= 0)
-        close(descriptor);
+    else
+        file->must_be_replaced = true;
     record_writer_free(&bytes);
     return status;
 }

@@ -1,12 +1,8 @@
 /* Names of repositories, branches and tags; the identity of a commit. */
 #include <assert.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/hex.h"
-#include "store/store_path.h"
 #include "store/versions/commit_id.h"
 #include "store/versions/history_inside.h"
 #include "zt/digest.h"
@@ -20,18 +16,11 @@
 
 static bool has_config(const struct history *history, struct zt_text folder)
 {
-    char path[STORE_PATH_SIZE];
-    int descriptor;
+    char path[MODEL_PATH_SIZE];
 
-    if ((size_t)snprintf(path, sizeof(path), "%.*s/" CONFIG_FILE, (int)folder.length,
-                         folder.bytes) >= sizeof(path) ||
-        !store_path_is_clean(path))
-        return false;
-    descriptor = store_path_open_file(history->root, path, O_PATH);
-    if (descriptor < 0)
-        return false;
-    close(descriptor);
-    return true;
+    return (size_t)snprintf(path, sizeof(path), "%.*s/" CONFIG_FILE, (int)folder.length,
+                            folder.bytes) < sizeof(path) &&
+           history_has_path(history, path);
 }
 
 static void write_repo(struct zt_text name, bool is_root_model, struct history_repo *out_repo)

@@ -1,22 +1,16 @@
 /* The files of commits: one file for each identity, and those in memory. */
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/hex.h"
 #include "base/memo.h"
 #include "base/memory.h"
-#include "disk/whole_file.h"
 #include "store/store_path.h"
-#include "store/versions/history_files.h"
 #include "store/versions/history_inside.h"
 
 #define MAGIC       "zttree1\n"
 #define MAGIC_BYTES 8u
-#define FOLDER      "trees"
 /* The length of a file in a tree, without its path: the path's length, SHA-256, size, time. */
 #define FILE_BYTES 52u
 /* The limit for trees without users. */
@@ -29,7 +23,18 @@ struct tree {
     char *paths;
 };
 
-/* --- on disk --- */
+/* "repos/", a key, "/trees", perhaps a commit, and NUL. */
+#define NAME_SIZE (HISTORY_KEY_SIZE + HISTORY_COMMIT_SIZE + 12)
+
+/* commit: also another file of the folder; NULL: the folder. */
+static void write_name(const char *key, const char *commit, char out_name[NAME_SIZE])
+{
+    assert(strlen(key) == HISTORY_KEY_SIZE - 1);
+    snprintf(out_name, NAME_SIZE, HISTORY_REPOS "/%s/trees%s%s", key, commit != NULL ? "/" : "",
+             commit != NULL ? commit : "");
+}
+
+/* --- in the place --- */
 
 enum zt_status history_files_check(const struct history_file *files, size_t count,
                                    struct zt_error *error)
@@ -48,44 +53,18 @@ enum zt_status history_files_check(const struct history_file *files, size_t coun
     return ZT_OK;
 }
 
-static int open_folder(struct history *history, const char *key)
-{
-    const int repo = history_repo_open(history, key, false);
-    int folder = -1;
-
-    assert(strlen(key) == HISTORY_KEY_SIZE - 1);
-    if (repo < 0)
-        return -1;
-    folder = openat(repo, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    history_close_folder(repo);
-    return folder;
-}
-
-static enum zt_status write_image(struct history *history, const char *key, const char *commit,
-                                  const struct record_writer *image, struct zt_error *error)
-{
-    int folder = history_repo_open(history, key, true);
-    bool is_written = false;
-
-    if (folder >= 0) {
-        history_close_folder(folder);
-        folder = open_folder(history, key);
-    }
-    if (folder >= 0) {
-        is_written = history_file_replace(folder, commit, image->bytes, image->length);
-        history_close_folder(folder);
-    }
-    return is_written ? ZT_OK : store_fail_errno(error, errno, "cannot write a commit");
-}
-
 enum zt_status history_tree_write(struct history *history, const char *key, const char *commit,
                                   const struct history_file *files, size_t count,
                                   struct zt_error *error)
 {
     struct record_writer image = {.limit_bytes = HISTORY_FILE_BYTES};
+    struct history_place *place = history->place;
+    char version[HISTORY_VERSION_SIZE];
+    char name[NAME_SIZE];
     enum zt_status status;
 
     assert(strlen(commit) == HISTORY_COMMIT_SIZE - 1);
+    write_name(key, commit, name);
     record_write_bytes(&image, MAGIC, MAGIC_BYTES);
     record_write_uint(&image, count, 8);
     for (size_t i = 0; i < count; i++) {
@@ -95,8 +74,9 @@ enum zt_status history_tree_write(struct history *history, const char *key, cons
         record_write_uint(&image, (uint64_t)files[i].modified_ns, 8);
     }
     record_write_hash(&image, 0);
-    status = image.failed ? zt_fail_memory(error, "a commit")
-                          : write_image(history, key, commit, &image, error);
+    status = image.failed
+                 ? zt_fail_memory(error, "a commit")
+                 : place->ops->write(place, name, image.bytes, image.length, NULL, version, error);
     record_writer_free(&image);
     return status;
 }
@@ -146,25 +126,23 @@ static enum zt_status visit_files(struct record_reader *reader, visit_file visit
 enum zt_status history_tree_visit(struct history *history, const char *key, const char *commit,
                                   visit_file visit, void *context, struct zt_error *error)
 {
+    struct history_place *place = history->place;
     struct record_reader reader;
-    enum zt_status status;
-    uint8_t *bytes = NULL;
-    size_t length;
-    const int folder = history->folder >= 0 ? open_folder(history, key) : -1;
+    struct history_text text;
+    char name[NAME_SIZE];
+    enum zt_status status = ZT_NOT_FOUND;
 
     assert(strlen(commit) == HISTORY_COMMIT_SIZE - 1);
-    if (folder >= 0) {
-        bytes = whole_file_read(folder, commit, HISTORY_FILE_BYTES, &length);
-        history_close_folder(folder);
-    }
-    if (bytes == NULL && (history->folder < 0 || errno == ENOENT))
+    write_name(key, commit, name);
+    if (!place->is_missing)
+        status = place->ops->read(place, name, NULL, HISTORY_FILE_BYTES, &text, error);
+    if (status == ZT_NOT_FOUND)
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the list of files is missing");
-    if (bytes == NULL)
-        return errno == ENOMEM ? zt_fail_memory(error, "a commit")
-                               : store_fail_errno(error, errno, "cannot read a commit");
-    reader = record_reader_checked(bytes, length);
+    if (status != ZT_OK)
+        return status;
+    reader = record_reader_checked(text.bytes, text.length);
     status = reader.failed ? ZT_CORRUPT : visit_files(&reader, visit, context);
-    free(bytes);
+    free(text.bytes);
     if (status == ZT_CORRUPT)
         return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET,
                        "the list of files of a commit is damaged");
@@ -358,8 +336,10 @@ const struct history_file *history_tree_find(const struct history_tree *tree, st
 
 /* --- removing --- */
 
-struct named_ids {
-    uint8_t (*ids)[HISTORY_SHA1_BYTES]; /* sorted */
+struct sweep {
+    struct history *history;
+    const char *key;
+    uint8_t (*ids)[HISTORY_SHA1_BYTES]; /* that the log has, sorted */
     size_t count;
 };
 
@@ -368,42 +348,44 @@ static int compare_ids(const void *a, const void *b)
     return memcmp(a, b, HISTORY_SHA1_BYTES);
 }
 
-static bool remove_unnamed(void *context, int folder, const char *name)
+static bool remove_unnamed(void *context, const char *commit)
 {
-    const struct named_ids *named = context;
+    const struct sweep *sweep = context;
+    struct history_place *place = sweep->history->place;
     uint8_t id[HISTORY_SHA1_BYTES];
+    char name[NAME_SIZE];
 
-    assert(named->ids != NULL);
-    if (!zt_hex_read_lower(zt_text_from(name), id, sizeof(id)) || named->count == 0 ||
-        bsearch(id, named->ids, named->count, sizeof(id), compare_ids) == NULL)
-        unlinkat(folder, name, 0);
+    assert(sweep->ids != NULL);
+    if (zt_hex_read_lower(zt_text_from(commit), id, sizeof(id)) && sweep->count > 0 &&
+        bsearch(id, sweep->ids, sweep->count, sizeof(id), compare_ids) != NULL)
+        return true;
+    write_name(sweep->key, commit, name);
+    place->ops->remove(place, name);
     return true;
 }
 
 /* Without memory, the next sweep removes them. */
 void history_trees_sweep(struct history *history, const struct log *log)
 {
-    struct named_ids named = {calloc(log->state.count + 1, sizeof(*named.ids)), log->state.count};
-    const int folder = named.ids != NULL ? history_repo_open(history, log->file.key, false) : -1;
+    struct sweep sweep = {.history = history, .key = log->file.key, .count = log->state.count};
+    char folder[NAME_SIZE];
 
-    for (size_t i = 0; folder >= 0 && i < named.count; i++)
-        memcpy(named.ids[i], log->state.entries[i].id, sizeof(named.ids[i]));
-    if (folder >= 0) {
-        qsort(named.ids, named.count, sizeof(*named.ids), compare_ids);
-        (void)history_folder_visit(folder, FOLDER, remove_unnamed, &named);
-        unlinkat(folder, HISTORY_LOG_NAME HISTORY_NEW_SUFFIX, 0);
-        close(folder);
-    }
-    free(named.ids);
+    sweep.ids = calloc(sweep.count + 1, sizeof(*sweep.ids));
+    if (sweep.ids == NULL)
+        return;
+    for (size_t i = 0; i < sweep.count; i++)
+        memcpy(sweep.ids[i], log->state.entries[i].id, sizeof(sweep.ids[i]));
+    qsort(sweep.ids, sweep.count, sizeof(*sweep.ids), compare_ids);
+    write_name(log->file.key, NULL, folder);
+    (void)history->place->ops->list(history->place, folder, remove_unnamed, &sweep, NULL);
+    free(sweep.ids);
 }
 
 void history_tree_remove(struct history *history, const char *key, const char *commit)
 {
-    const int folder = open_folder(history, key);
+    char name[NAME_SIZE];
 
     assert(strlen(commit) == HISTORY_COMMIT_SIZE - 1);
-    if (folder < 0)
-        return;
-    unlinkat(folder, commit, 0);
-    close(folder);
+    write_name(key, commit, name);
+    history->place->ops->remove(history->place, name);
 }

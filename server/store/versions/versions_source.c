@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/thread.h"
 #include "store/versions/versions_state.h"
@@ -92,17 +91,11 @@ static enum zt_status open_kept(struct versions *versions, const struct history_
                                 struct zt_source **out_source, struct file_identity *out_identity,
                                 struct zt_error *error)
 {
-    int descriptor;
-    enum zt_status status = history_open_kept(versions->options.history, file->sha256, &descriptor,
-                                              out_identity, error);
+    enum zt_status status =
+        history_open_kept(versions->options.history, file->sha256, out_source, out_identity, error);
 
     if (status != ZT_OK)
         return status;
-    status = zt_source_from_descriptor(descriptor, out_source, error);
-    if (status != ZT_OK) {
-        close(descriptor);
-        return status;
-    }
     status = versions_check_kept(versions, file, *out_source, out_identity, error);
     if (status != ZT_OK)
         zt_source_close(*out_source);

@@ -23,8 +23,7 @@ struct versions {
     struct store_ops ops;
     struct store_claim_ops claims;
     struct versions_options options;
-    int root;             /* the folder's descriptor, borrowed from the inner store */
-    pthread_mutex_t lock; /* protects what follows */
+    pthread_mutex_t lock;                              /* protects what follows */
     struct versions_checked checked[VERSIONS_CHECKED]; /* a ring */
     unsigned next_checked;
     struct {

@@ -3,14 +3,11 @@
 #include "store/versions/versions_store.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "store/store_inner.h"
-#include "store/store_path.h"
 #include "store/versions/versions_state.h"
 
 /* How often to keep a file that other programs replace meanwhile. */
@@ -32,7 +29,7 @@ static bool is_of_commit(const char *path)
 /* --- keeping --- */
 
 /* history_keep_file or history_keep_removed. */
-typedef enum zt_status (*keep_file)(struct history *history, int folder, const char *name,
+typedef enum zt_status (*keep_file)(struct history *history, const char *path,
                                     const struct file_identity *identity, const uint8_t sha256[32],
                                     struct zt_error *error);
 
@@ -46,8 +43,6 @@ static enum zt_status keep_once(struct versions *versions, const char *path,
     struct file_identity identity;
     struct zt_source *source;
     uint8_t sha256[32];
-    const char *base;
-    int folder;
     enum zt_status status = inner->ops->open(inner, path, &source, &identity, error);
 
     if (status != ZT_OK)
@@ -57,12 +52,7 @@ static enum zt_status keep_once(struct versions *versions, const char *path,
     if (status != ZT_OK ||
         (replacement != NULL && memcmp(replacement, sha256, sizeof(sha256)) == 0))
         return status;
-    folder = store_path_open_parent(versions->root, path, false, &base);
-    if (folder < 0)
-        return store_fail_errno(error, errno, "cannot open the folder");
-    status = keep(options->history, folder, base, &identity, sha256, error);
-    close(folder);
-    return status;
+    return keep(options->history, path, &identity, sha256, error);
 }
 
 /* Returns ZT_OK also if there is no file. */
@@ -367,7 +357,6 @@ enum zt_status versions_store_open(struct store *inner, const struct versions_op
                                     .staging = inner->staging,
                                     .history = options->history};
     versions->options = *options;
-    versions->root = store_local_root(inner);
     set_ops(versions);
     pthread_mutex_init(&versions->lock, NULL);
     *out_store = &versions->base;

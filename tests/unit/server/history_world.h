@@ -15,6 +15,7 @@
 #include "base/hex.h"
 #include "store/store_local.h"
 #include "store/versions/history.h"
+#include "store/versions/history_folder.h"
 #include "zt/digest.h"
 
 #define FILES_MAX 8
@@ -35,12 +36,12 @@ static inline void world_keep(void *context, struct history_keep *out_keep)
 
 static inline enum zt_status world_try_open(struct world *world, bool is_writable)
 {
+    struct history_options options = {.keep = world_keep, .context = world};
     struct zt_error error;
+    const enum zt_status status =
+        history_folder_open(world->root, is_writable, &options.place, &error);
 
-    return history_open(
-        &(struct history_options){
-            .root = world->root, .is_writable = is_writable, .keep = world_keep, .context = world},
-        &world->history, &error);
+    return status == ZT_OK ? history_open(&options, &world->history, &error) : status;
 }
 
 static inline void world_open(struct world *world)
@@ -247,7 +248,7 @@ static inline enum zt_status keep_as(struct world *world, const char *name,
 
     sha_of(content, sha256);
     history_lock(world->history, &world->repo);
-    status = history_keep_file(world->history, world->root, name, identity, sha256, NULL);
+    status = history_keep_file(world->history, name, identity, sha256, NULL);
     history_unlock(world->history, &world->repo);
     return status;
 }

@@ -134,7 +134,7 @@ static void go_back(struct world *world, char *content)
     if (count == 2 &&
         history_tree_get(world->history, &world->repo, commits[1].id, &tree, NULL) == ZT_OK) {
         if (keep_as(world, "a", &identity, content) == ZT_OK) {
-            (void)history_restore(world->history, tree->files[0].sha256, world->root, "a", NULL);
+            (void)history_restore(world->history, tree->files[0].sha256, "a", NULL);
             identity = identity_in(world, "a");
             if (identity.size_bytes == strlen(commits[1].title) - 2)
                 strcpy(content, commits[1].title + 2);
@@ -305,9 +305,8 @@ WITH_HISTORY(file_that_may_not_be_linked_is_kept_by_its_removal)
     other.modified_ns++;
     sha_of("one", sha256);
     history_lock(world->history, &world->repo);
-    assert_int_equal(
-        history_keep_removed(world->history, world->root, "file", &other, sha256, NULL), ZT_STALE);
-    assert_ok(history_keep_removed(world->history, world->root, "file", &identity, sha256, NULL));
+    assert_int_equal(history_keep_removed(world->history, "file", &other, sha256, NULL), ZT_STALE);
+    assert_ok(history_keep_removed(world->history, "file", &identity, sha256, NULL));
     history_unlock(world->history, &world->repo);
     assert_true(is_kept(world, "one"));
     assert_int_equal(faccessat(world->root, "file", F_OK, 0), -1);

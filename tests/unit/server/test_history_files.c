@@ -22,24 +22,22 @@ WITH_HISTORY(replaced_file_is_kept_and_restored)
     struct file_identity identity;
     uint8_t sha256[32];
     char bytes[8] = "";
-    int descriptor;
+    struct zt_source *source;
 
     record(world, "a=old");
     keep(world, "old");
     put(world, "org/model/a", "new");
     sha_of("old", sha256);
-    assert_ok(history_open_kept(world->history, sha256, &descriptor, &identity, NULL));
-    assert_int_equal(read(descriptor, bytes, sizeof(bytes)), 3);
+    assert_ok(history_open_kept(world->history, sha256, &source, &identity, NULL));
+    assert_ok(zt_source_read_at(source, 0, bytes, 3, NULL));
     assert_string_equal(bytes, "old");
     assert_int_equal(identity.size_bytes, 3);
-    close(descriptor);
-    descriptor = openat(world->root, "org/model", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    zt_source_close(source);
     for (unsigned i = 0; i < 2; i++) {
-        assert_ok(history_restore(world->history, sha256, descriptor, "a", NULL));
+        assert_ok(history_restore(world->history, sha256, "org/model/a", NULL));
         assert_int_equal(identity_in(world, "org/model/a").inode, identity.inode);
         run_in(world->path, "[ \"$(ls -A)\" = \"$(printf '.ztserve\\norg')\" ]");
     }
-    close(descriptor);
     assert_true(is_kept(world, "old"));
 }
 
@@ -140,7 +138,7 @@ WITH_HISTORY(files_that_are_kept_for_a_commit_in_progress_stay)
     sha_of("2", sha256);
     describe("a=2", &described);
     history_lock(world->history, &world->repo);
-    assert_ok(history_keep_file(world->history, world->root, "file", &identity, sha256, NULL));
+    assert_ok(history_keep_file(world->history, "file", &identity, sha256, NULL));
     collect_all(world);
     collect_all(world);
     assert_ok(history_record(world->history, &world->repo,

@@ -59,8 +59,7 @@ static enum zt_status replace(struct writer *writer, unsigned which, const char 
     if (fstatat(race->world->root, path, &info, 0) == 0) {
         identity = store_identity_from(&info);
         sha_of(writer->contents[which], sha256);
-        status = history_keep_file(race->world->history, race->world->root, path, &identity, sha256,
-                                   NULL);
+        status = history_keep_file(race->world->history, path, &identity, sha256, NULL);
     }
     strcpy(writer->contents[which], content);
     return status == ZT_OK ? write_file(race, path, content) : status;
@@ -122,7 +121,6 @@ static bool is_file(int descriptor, const struct history_file *file)
     ssize_t length = read(descriptor, bytes, sizeof(bytes));
     struct zt_digest digest;
 
-    close(descriptor);
     return length >= 0 && zt_digest_of(ZT_DIGEST_SHA256, bytes, (size_t)length, &digest) == ZT_OK &&
            memcmp(digest.bytes, file->sha256, sizeof(file->sha256)) == 0;
 }
@@ -132,15 +130,23 @@ static bool find_file(const struct race *race, const struct history_repo *repo,
 {
     char path[MODEL_NAME_MAX + 16];
     struct file_identity identity;
+    struct zt_source *source;
     int descriptor;
+    bool is_right;
 
     snprintf(path, sizeof(path), "%s/%s", repo->name, file->path);
     for (unsigned i = 0; i < LOOKS; i++) {
-        if (history_open_kept(race->world->history, file->sha256, &descriptor, &identity, NULL) ==
-            ZT_OK)
-            return is_file(descriptor, file);
+        if (history_open_kept(race->world->history, file->sha256, &source, &identity, NULL) ==
+            ZT_OK) {
+            is_right = is_file(zt_source_descriptor(source), file);
+            zt_source_close(source);
+            return is_right;
+        }
         descriptor = openat(race->world->root, path, O_RDONLY | O_CLOEXEC);
-        if (descriptor >= 0 && is_file(descriptor, file))
+        is_right = descriptor >= 0 && is_file(descriptor, file);
+        if (descriptor >= 0)
+            close(descriptor);
+        if (is_right)
             return true;
     }
     return false;

@@ -44,8 +44,7 @@ static void *write_commits(void *argument)
         if (i > 0) {
             sha_of_update(writer, i - 1, text, before);
             identity = identity_in(world, name);
-            assert_ok(
-                history_keep_file(world->history, world->root, name, &identity, before, NULL));
+            assert_ok(history_keep_file(world->history, name, &identity, before, NULL));
         }
         sha_of_update(writer, i, text, file.sha256);
         put(world, name, text);

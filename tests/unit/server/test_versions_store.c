@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "store/staging.h"
+#include "store/versions/history_folder.h"
 #include "store/versions/versions_store.h"
 #include "zt/digest.h"
 #include "zt/shards.h"
@@ -72,14 +73,13 @@ static int set_up(void **state)
     struct world *world = calloc(1, sizeof(*world));
     struct versions_options options = {
         .sha256 = hash_file, .known_sha256 = find_hash, .context = world};
+    struct history_options history = {.keep = find_limits};
 
     strcpy(world->root, "/tmp/zt-test-versions-XXXXXX");
     assert_non_null(mkdtemp(world->root));
     assert_ok(store_local_open(world->root, 0, &world->inner, NULL));
-    assert_ok(history_open(&(struct history_options){.root = store_local_root(world->inner),
-                                                     .is_writable = true,
-                                                     .keep = find_limits},
-                           &options.history, NULL));
+    assert_ok(history_folder_open(store_local_root(world->inner), true, &history.place, NULL));
+    assert_ok(history_open(&history, &options.history, NULL));
     world->history = options.history;
     assert_ok(versions_store_open(world->inner, &options, &world->store, NULL));
     assert_ptr_equal(store_history(world->store), world->history);
