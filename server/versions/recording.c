@@ -67,7 +67,9 @@ enum zt_status recording_begin(struct recording *recording, struct server *serve
     *recording = (struct recording){.is_locked = false};
     if (history_of(server) == NULL)
         return ZT_OK;
-    history_lock(history_of(server), repo);
+    status = history_lock(history_of(server), repo, error);
+    if (status != ZT_OK)
+        return status;
     status = record(server, repo, &found, &ignored, error);
     if (status != ZT_OK) {
         history_unlock(history_of(server), repo);

@@ -159,7 +159,10 @@ static enum zt_status remove_files(const struct restoration *restoration, bool i
         if (status == ZT_OK)
             status = history_remove_path(restoration->history, path, &now->identities[i], error);
         if (status == ZT_NOT_FOUND)
-            status = ZT_OK; /* Keeping it has moved it. */
+            status = ZT_OK; /* Another program has removed it. */
+        if (status == ZT_STALE)
+            status = zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                             "another program is changing %s; try again", path);
         if (status != ZT_OK)
             break;
         (void)store_settle(folder, path, error);

@@ -210,11 +210,14 @@ static bool has_commit(struct history *history, const struct history_path *path,
     struct history_repo repo = {.is_root_model = is_root_model};
     struct history_found found;
     struct zt_error ignored;
+    enum zt_status status;
 
     if (path->repo.length >= sizeof(repo.name))
         return false;
     memcpy(repo.name, path->repo.bytes, path->repo.length);
-    return history_find(history, &repo, zt_text_from(path->commit), &found, &ignored) == ZT_OK;
+    status = history_find(history, &repo, zt_text_from(path->commit), &found, &ignored);
+    /* A loop does not know the commits of a bucket that were not read yet. */
+    return status == ZT_OK || status == ZT_UNAVAILABLE;
 }
 
 /* Returns false for any other name, also of a file of the folder that looks like a commit's. */

@@ -300,12 +300,14 @@ static bool name_result(struct commit *commit)
 bool commit_run_on_branch(struct commit *commit)
 {
     const struct history_repo repo = repo_of(commit);
+    struct zt_error error;
     bool is_done;
 
     assert(history_of(commit) != NULL);
     if (!check_now(commit) || !commit_check_files(commit))
         return false;
-    history_lock(history_of(commit), &repo);
+    if (history_lock(history_of(commit), &repo, &error) != ZT_OK)
+        return fail(commit, &error);
     is_done = carry_out(commit);
     history_unlock(history_of(commit), &repo);
     return is_done && name_result(commit);

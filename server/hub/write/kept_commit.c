@@ -64,9 +64,11 @@ enum zt_status kept_commit_make_empty(struct request *request, const struct hist
     const struct history_note note = {.client = request->client, .title = EMPTY_TITLE};
     struct history_commit ignored;
     struct history_found found;
-    enum zt_status status = ZT_NOT_FOUND;
+    enum zt_status status = history_lock(history, repo, error);
 
-    history_lock(history, repo);
+    if (status != ZT_OK)
+        return status;
+    status = ZT_NOT_FOUND;
     /* main has the folder's files, and another client may just have put the first ones there. */
     if (strcmp(branch, HISTORY_MAIN) == 0)
         status = history_find(history, repo, zt_text_from(branch), &found, error);

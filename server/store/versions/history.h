@@ -89,6 +89,9 @@ enum zt_status history_open(const struct history_options *options, struct histor
 /* Accepts NULL. */
 void history_close(struct history *history);
 
+/* Returns true if other servers change it too. Their changes are found within about a second. */
+bool history_is_shared(const struct history *history);
+
 /* --- names --- */
 
 /* Writes the repository that the file of a path belongs to: the first two parts of "a/b/c…", the
@@ -182,10 +185,13 @@ bool history_forget_waiter(struct history *history, struct waiter *waiter);
 
 /* --- changing --- */
 
-/* Only one caller changes a repository; others wait here. Not recursive: the functions below that
- * say "Locks" do this themselves. Files that are kept and commits that are recorded in between are
- * safe from collections, also before a commit names the files. */
-void history_lock(struct history *history, const struct history_repo *repo);
+/* Only one caller changes a repository, on all servers; others wait here. Returns ZT_UNAVAILABLE
+ * if they wait for longer than 30 s, or if the place cannot be reached; ZT_IO, ZT_NO_MEMORY. Not
+ * recursive: the functions below that say "Locks" do this themselves. Files that are kept and
+ * commits that are recorded in between are safe from collections, also before a commit names the
+ * files. */
+enum zt_status history_lock(struct history *history, const struct history_repo *repo,
+                            struct zt_error *error);
 void history_unlock(struct history *history, const struct history_repo *repo);
 
 /* What a client says about a commit. */

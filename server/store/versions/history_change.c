@@ -122,7 +122,7 @@ static void remove_trees(struct history *history, const struct log *log,
             history_trees_sweep(history, log);
         return;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !history_has_damage(history, log->file.key); i++)
         if (log_state_commit(&log->state, ids[i]) == NULL) {
             zt_hex_write(commit, ids[i], sizeof(ids[i]));
             history_tree_remove(history, log->file.key, commit);
@@ -411,7 +411,9 @@ static enum zt_status begin_change(struct history *history, const struct history
 
     if (!history_is_writing(history))
         return history_refuse(error);
-    history_lock(history, repo);
+    status = history_lock(history, repo, error);
+    if (status != ZT_OK)
+        return status;
     status = log_pin(history, repo, out_log, error);
     if (status != ZT_OK)
         history_unlock(history, repo);
@@ -561,6 +563,7 @@ enum zt_status history_purge(struct history *history, const struct history_repo 
     if (log->state.count > 0 || log->state.ref_count > 0) {
         status = log_clear(history, log, error);
         if (status == ZT_OK) {
+            history_forget_damage(history, log->file.key);
             history_trees_sweep(history, log);
             atomic_store(&history->has_garbage, true);
         }

@@ -110,6 +110,15 @@ static enum zt_status mark_commits(struct history *history, struct collection *c
     return status;
 }
 
+/* Reading a log may have found damage, so this comes after it. */
+static enum zt_status check_damage(struct history *history, const char *key, struct zt_error *error)
+{
+    return history_has_damage(history, key)
+               ? zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                         "there is a damaged log in .ztserve/versions/" HISTORY_REPOS "/%s", key)
+               : ZT_OK;
+}
+
 static enum zt_status mark_repo(struct history *history, struct collection *collection,
                                 const char *key, struct zt_error *error)
 {
@@ -123,15 +132,17 @@ static enum zt_status mark_repo(struct history *history, struct collection *coll
     if (status == ZT_OK)
         status = log_begin(history, &repo, &log, error);
     if (status != ZT_OK)
-        return status == ZT_NOT_FOUND ? ZT_OK : status;
+        return status == ZT_NOT_FOUND ? check_damage(history, key, error) : status;
     status = copy_ids(&log->state, &ids, &count);
     collection->commits += log->state.count;
     collection->repositories += log->state.count > 0;
     log_end(history, log);
     if (status != ZT_OK)
         return fail_memory(error);
-    status = mark_commits(history, collection, key, (const uint8_t(*)[HISTORY_SHA1_BYTES])ids,
-                          count, error);
+    status = check_damage(history, key, error);
+    if (status == ZT_OK)
+        status = mark_commits(history, collection, key, (const uint8_t(*)[HISTORY_SHA1_BYTES])ids,
+                              count, error);
     free(ids);
     return status;
 }
@@ -165,6 +176,10 @@ static bool list_object(void *context, const struct history_object *object)
             *size = object->size_bytes;
         return size != NULL;
     }
+    if (object->is_young) {
+        collection->has_young = true;
+        return true;
+    }
     if (zt_array_reserve(&collection->garbage, &collection->garbage_capacity,
                          collection->garbage_count + 1, sizeof(*collection->garbage),
                          SIZE_MAX) != ZT_OK)
@@ -183,6 +198,7 @@ static enum zt_status list_objects(struct history *history, struct collection *c
     sha_set_free(&collection->sizes);
     collection->files = collection->bytes = collection->garbage_bytes = 0;
     collection->garbage_count = collection->next = 0;
+    collection->has_young = false;
     for (unsigned i = 0; i < 256 && status == ZT_OK; i++)
         status = place->ops->list_objects(place, (uint8_t)i, list_object, collection, error);
     return status;
@@ -199,10 +215,10 @@ enum zt_status collection_look(struct history *history, struct collection *colle
     status = mark(history, collection, error);
     if (status == ZT_OK)
         status = list_objects(history, collection, error);
-    if (status != ZT_OK) {
+    if (status != ZT_OK || collection->has_young)
         atomic_store(&history->has_garbage, true);
+    if (status != ZT_OK)
         return status;
-    }
     atomic_store(&history->figures[FIGURE_REPOSITORIES], (int64_t)collection->repositories);
     atomic_store(&history->figures[FIGURE_COMMITS], (int64_t)collection->commits);
     atomic_store(&history->figures[FIGURE_KEPT_FILES], (int64_t)collection->files);
@@ -221,14 +237,13 @@ static bool remove_object(struct history *history, const struct history_object *
 
     assert(history->collection != NULL);
     pthread_mutex_lock(&history->changing);
-    is_free = !history_is_protected(history, garbage->sha256);
-    if (!is_free)
-        atomic_store(&history->has_garbage, true);
-    else if (place->ops->set_aside != NULL)
-        is_free = place->ops->set_aside(place, garbage->sha256);
+    is_free = !history_is_protected(history, garbage->sha256) &&
+              (place->ops->set_aside == NULL || place->ops->set_aside(place, garbage->sha256));
     pthread_mutex_unlock(&history->changing);
-    if (!is_free || !place->ops->drop(place, garbage->sha256))
+    if (!is_free || !place->ops->drop(place, garbage->sha256)) {
+        atomic_store(&history->has_garbage, true);
         return false;
+    }
     atomic_fetch_sub(&history->figures[FIGURE_KEPT_FILES], 1);
     atomic_fetch_sub(&history->figures[FIGURE_KEPT_BYTES], (int64_t)garbage->size_bytes);
     atomic_fetch_add(&history->figures[FIGURE_REMOVED_FILES], 1);
@@ -254,6 +269,8 @@ void history_collection_free(struct history *history)
 
     if (collection == NULL)
         return;
+    if (collection->is_claimed)
+        history->place->ops->end_collecting(history->place);
     free(collection->keys);
     free(collection->garbage);
     sha_set_free(&collection->uses);
@@ -262,19 +279,25 @@ void history_collection_free(struct history *history)
     history->collection = NULL;
 }
 
-/* A process was killed before the first entry of a log. Other threads add one only with the
- * repository locked, and may just have done so. */
+/* A process was killed before the first entry of a log. Other threads and servers add one only with
+ * the repository locked, and may just have done so. */
 static void sweep_without_log(struct history *history, const char *key)
 {
+    struct history_place *place = history->place;
     struct log none = {.users = 0};
     struct history_repo repo;
+    void *lock = NULL;
 
     assert(strlen(key) == HISTORY_KEY_SIZE - 1);
+    if (place->ops->lock != NULL && place->ops->lock(place, key, 0, &lock, NULL) != ZT_OK)
+        return;
     strcpy(none.file.key, key);
     pthread_mutex_lock(&history->changing);
     if (!history_is_changing(history) && log_file_name(history, key, &repo, NULL) == ZT_NOT_FOUND)
         history_trees_sweep(history, &none);
     pthread_mutex_unlock(&history->changing);
+    if (lock != NULL)
+        place->ops->unlock(place, lock);
 }
 
 /* Leftovers of killed processes: lists of commits that are in no log. */
@@ -288,7 +311,8 @@ static void sweep_trees(struct history *history, const struct collection *collec
             sweep_without_log(history, collection->keys[i]);
         if (collection_repo(history, collection->keys[i], &repo, NULL) != ZT_OK)
             continue;
-        history_lock(history, &repo);
+        if (history_lock(history, &repo, NULL) != ZT_OK)
+            continue;
         if (log_pin(history, &repo, &log, NULL) == ZT_OK) {
             history_trees_sweep(history, log);
             log_unpin(history, log);
@@ -307,19 +331,35 @@ static bool is_needed(struct history *history, const struct history_keep *keep)
             (uint64_t)bytes > history->looked_bytes);
 }
 
-/* Begins a collection if there may be something to remove. */
+/* Returns ZT_STALE if another server collects. */
+static enum zt_status claim(struct history *history, struct collection *collection)
+{
+    struct history_place *place = history->place;
+
+    if (place->ops->begin_collecting == NULL)
+        return ZT_OK;
+    collection->is_claimed = place->ops->begin_collecting(place);
+    return collection->is_claimed ? ZT_OK : ZT_STALE;
+}
+
+/* Begins a collection if there may be something to remove. Returns ZT_STALE if another server
+ * collects. */
 static enum zt_status begin(struct history *history, const struct history_keep *keep,
                             struct zt_error *error)
 {
     struct collection *collection;
     enum zt_status status;
+    bool is_due;
 
     assert(history->collection == NULL);
     collection = history->collection = calloc(1, sizeof(*collection));
     if (collection == NULL)
         return fail_memory(error);
     status = collection_forget_old(history, collection, keep, error);
-    if (status == ZT_OK && is_needed(history, keep)) {
+    is_due = is_needed(history, keep);
+    if (status == ZT_OK && (is_due || !history->has_swept_trees))
+        status = claim(history, collection);
+    if (status == ZT_OK && is_due) {
         status = collection_look(history, collection, error);
         if (status == ZT_OK)
             status = collection_forget_bytes(history, collection, keep, error);
@@ -355,7 +395,8 @@ enum zt_status history_collect(struct history *history, unsigned most, bool *out
         return ZT_OK;
     }
     end(history);
-    if (status == ZT_OK)
-        *out_more = false;
-    return status;
+    if (status != ZT_OK && status != ZT_STALE)
+        return status;
+    *out_more = status == ZT_STALE;
+    return ZT_OK;
 }

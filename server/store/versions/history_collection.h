@@ -16,7 +16,9 @@ struct collection {
     size_t garbage_count;
     size_t garbage_capacity;
     uint64_t garbage_bytes;
-    size_t next; /* the first that was not looked at */
+    size_t next;     /* the first that was not looked at */
+    bool has_young;  /* there are more that no commit names, but they may be for one in progress */
+    bool is_claimed; /* no other server collects */
     uint64_t repositories;
     uint64_t commits;
     uint64_t files;

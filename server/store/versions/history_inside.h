@@ -61,6 +61,8 @@ struct log_state {
  * ZT_INVALID if it does not fit the state, or ZT_NO_MEMORY; the state may then have changed in
  * part. */
 enum zt_status log_state_apply(struct log_state *state, struct record_reader *reader);
+/* Returns ZT_NO_MEMORY. */
+enum zt_status log_state_copy(const struct log_state *state, struct log_state *out_copy);
 void log_state_free(struct log_state *state);
 /* Return NULL if there is none. */
 const struct log_entry *log_state_entry(const struct log_state *state, uint64_t number);
@@ -90,27 +92,46 @@ struct log_file {
     char key[HISTORY_KEY_SIZE];
     char version[HISTORY_VERSION_SIZE];
     uint64_t length;
-    bool must_be_replaced; /* there is no file, its end is damaged, or writing to it failed */
+    bool must_be_replaced; /* there is no file, its end is wrong, or writing to it failed */
+    bool is_damaged;       /* more than that an append was not completed */
 };
 
-/* Reads a log. A missing one is empty. Only what precedes the first damaged record is taken.
- * Returns ZT_IO, also if the file is of another repository, or ZT_NO_MEMORY. */
+/* Reads a log, unless it still has file->version. A missing one is empty, and its version too. Only
+ * what precedes the first damaged record is taken. If that is more than an incomplete last record,
+ * a copy of the file is kept beside it (history_has_damage). Returns ZT_IO, also if the file is of
+ * another repository, ZT_UNAVAILABLE or ZT_NO_MEMORY. */
 enum zt_status log_file_read(struct history *history, struct log_file *file,
                              const struct history_repo *repo, struct log_state *out_state,
-                             struct zt_error *error);
+                             bool *out_is_same, struct zt_error *error);
 /* Reads which repository a key is of. Returns ZT_NOT_FOUND if there is no log. */
 enum zt_status log_file_name(struct history *history, const char *key,
                              struct history_repo *out_repo, struct zt_error *error);
-/* Makes a record durable, by appending it or by replacing the file. state: before the record. */
-enum zt_status log_file_add(struct history *history, struct log_file *file,
-                            const struct history_repo *repo, const struct log_state *state,
-                            const struct log_record *record, struct zt_error *error);
-/* Replaces the file by one with just this state. */
+/* Returns false if the file must be replaced instead. state: before the record. */
+bool log_file_may_grow(const struct history *history, const struct log_file *file,
+                       const struct log_state *state, const struct log_record *record);
+/* Makes a record durable by appending it. */
+enum zt_status log_file_append(struct history *history, struct log_file *file,
+                               const struct log_record *record, struct zt_error *error);
+/* Replaces the file by one with just this state. Returns ZT_STALE if another server has changed
+ * it. */
 enum zt_status log_file_replace(struct history *history, struct log_file *file,
                                 const struct history_repo *repo, const struct log_state *state,
                                 struct zt_error *error);
 enum zt_status history_repo_key(const struct history_repo *repo, char out_key[HISTORY_KEY_SIZE],
                                 struct zt_error *error);
+
+/* --- damaged logs --- */
+
+/* Returns true if the rest of a log, from a wrong record on, is an append that was not completed.
+ * last: the number of the change before it. */
+bool log_is_incomplete(const uint8_t *bytes, size_t length, uint64_t last);
+/* Keeps a copy of a damaged log beside it, unless this server only reads, and warns. */
+enum zt_status history_keep_damage(struct history *history, const char *key, const char *repo,
+                                   const struct history_text *text, struct zt_error *error);
+/* Returns true if there is such a copy, or that is unknown. Clients do not find the commits behind
+ * the damage, but an operator may bring them back, so their lists and files stay. */
+bool history_has_damage(struct history *history, const char *key);
+void history_forget_damage(struct history *history, const char *key);
 
 /* --- the logs in memory --- */
 
@@ -119,9 +140,11 @@ struct log {
     struct log *next;         /* in its bucket */
     struct history_repo repo;
     unsigned users;
-    bool is_loading;
+    unsigned pins;   /* users that change it */
+    bool is_looking; /* one user reads the file */
     bool is_loaded;
-    size_t bytes; /* that count */
+    int64_t looked_ms; /* when the file was last read */
+    size_t bytes;      /* that count */
     struct waiter *waiters;
     struct log_file file;
     struct log_state state;
@@ -138,18 +161,25 @@ struct changer {
         bool is_root_model;
     } key;
     uint64_t generation; /* when it began */
+    void *lock;          /* of the place; NULL: it needs none */
 };
 
 struct sha_set; /* history_shas.h */
 
 struct history {
     struct history_place *place; /* owned */
+    size_t file_bytes;           /* HISTORY_FILE_BYTES; tests set less, as for the next */
+    int64_t wait_ms;             /* for another change of a repository */
     void (*keep)(void *context, struct history_keep *out_keep);
     void *context;
     struct memo *trees;
 
     pthread_mutex_t lock;
     pthread_cond_t loaded;
+    pthread_cond_t watched; /* there is something to watch, or the end */
+    pthread_t watcher;      /* of logs with waiters; if is_watching */
+    bool is_watching;
+    bool is_ending;
     struct log *buckets[HISTORY_BUCKETS];
     struct recency idle;
     struct recency held; /* with users or waiters */
@@ -180,7 +210,9 @@ enum history_figure {
     FIGURE_REMOVED_FILES
 };
 
-/* Returns a loaded log with `lock` held. Reads the file if necessary. */
+/* Returns a loaded log with `lock` held. Reads the file if necessary; if other servers change it
+ * too, also if that was more than a second ago. Returns ZT_UNAVAILABLE on an event loop if it would
+ * have to wait for another machine. */
 enum zt_status log_begin(struct history *history, const struct history_repo *repo,
                          struct log **out_log, struct zt_error *error);
 /* Releases `lock`. */
@@ -190,6 +222,9 @@ void log_end(struct history *history, struct log *log);
 enum zt_status log_pin(struct history *history, const struct history_repo *repo,
                        struct log **out_log, struct zt_error *error);
 void log_unpin(struct history *history, struct log *log);
+/* Reads a log again if another server has changed it, and none of this one's threads does. */
+enum zt_status log_refresh(struct history *history, const struct history_repo *repo,
+                           struct zt_error *error);
 /* Writes a record of a pinned log, applies it and wakes the waiters. Nothing changes on failure,
  * except that the log may have to be read again. */
 enum zt_status log_change(struct history *history, struct log *log, struct log_record *record,

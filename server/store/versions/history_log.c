@@ -84,6 +84,9 @@ static enum zt_status read_log(const uint8_t *bytes, size_t length, const struct
         return zt_fail_memory(error, "the commits of a repository");
     }
     file->must_be_replaced = status != ZT_OK;
+    file->is_damaged =
+        status != ZT_OK &&
+        !log_is_incomplete(bytes + file->length, length - (size_t)file->length, state.last);
     if (status == ZT_OK)
         file->length = length;
     assert(file->length <= length);
@@ -91,27 +94,54 @@ static enum zt_status read_log(const uint8_t *bytes, size_t length, const struct
     return ZT_OK;
 }
 
+/* Keeps a copy of a damaged log, then replaces it. If that fails, the next change does it. */
+static enum zt_status mend(struct history *history, struct log_file *file,
+                           const struct history_repo *repo, const struct history_text *text,
+                           const struct log_state *state, struct zt_error *error)
+{
+    const enum zt_status status = history_keep_damage(history, file->key, repo->name, text, error);
+    struct zt_error ignored;
+
+    if (status == ZT_OK && history_is_writing(history))
+        (void)log_file_replace(history, file, repo, state, &ignored);
+    return status;
+}
+
 enum zt_status log_file_read(struct history *history, struct log_file *file,
                              const struct history_repo *repo, struct log_state *out_state,
-                             struct zt_error *error)
+                             bool *out_is_same, struct zt_error *error)
 {
     struct history_place *place = history->place;
-    enum zt_status status = history_repo_key(repo, file->key, error);
     struct history_text text = {.length = 0};
+    enum zt_status status = history_repo_key(repo, file->key, error);
     char name[NAME_SIZE];
 
     if (status != ZT_OK)
         return status;
-    *out_state = (struct log_state){.count = 0};
-    file->length = 0;
-    file->must_be_replaced = true;
-    if (place->is_missing)
-        return ZT_OK;
     write_name(file->key, name);
-    status = place->ops->read(place, name, NULL, HISTORY_FILE_BYTES, &text, error);
-    if (status != ZT_OK)
-        return status == ZT_NOT_FOUND ? ZT_OK : status;
+    if (place->is_missing)
+        status = ZT_NOT_FOUND;
+    else
+        status = place->ops->read(place, name, file->version[0] != '\0' ? file->version : NULL,
+                                  HISTORY_FILE_BYTES, &text, error);
+    *out_is_same = status == ZT_NOT_FOUND ? file->version[0] == '\0' : text.bytes == NULL;
+    if (status == ZT_NOT_FOUND) {
+        *out_state = (struct log_state){.count = 0};
+        file->length = 0;
+        file->version[0] = '\0';
+        file->must_be_replaced = true;
+        return ZT_OK;
+    }
+    if (status != ZT_OK || *out_is_same)
+        return status;
     status = read_log(text.bytes, text.length, repo, file, out_state, error);
+    if (status == ZT_OK) {
+        memcpy(file->version, text.version, sizeof(file->version));
+        if (file->is_damaged)
+            status = mend(history, file, repo, &text, out_state, error);
+        if (status != ZT_OK)
+            log_state_free(out_state);
+    }
     free(text.bytes);
     return status;
 }
@@ -208,60 +238,54 @@ static void write_state(struct record_writer *writer, const struct log_state *st
     }
 }
 
-/* record may be NULL. */
-static enum zt_status replace(struct history *history, struct log_file *file,
-                              const struct history_repo *repo, const struct log_state *state,
-                              const struct log_record *record, struct zt_error *error)
+enum zt_status log_file_replace(struct history *history, struct log_file *file,
+                                const struct history_repo *repo, const struct log_state *state,
+                                struct zt_error *error)
 {
-    struct record_writer image = {.limit_bytes = HISTORY_FILE_BYTES};
-    enum zt_status status = ZT_OK;
+    struct history_place *place = history->place;
+    struct record_writer image = {.limit_bytes = history->file_bytes};
+    char version[HISTORY_VERSION_SIZE];
     char name[NAME_SIZE];
+    enum zt_status status;
 
     write_header(&image, repo, state->last);
     write_state(&image, state);
-    if (record != NULL)
-        write_record(&image, record);
+    write_name(file->key, name);
     if (image.failed)
-        status = state->live_bytes > HISTORY_FILE_BYTES / 2
+        status = state->live_bytes > history->file_bytes / 2
                      ? zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET,
                                "the log of the repository's commits is too long")
                      : zt_fail_memory(error, "the commits of a repository");
-    if (status == ZT_OK) {
-        write_name(file->key, name);
-        status = history->place->ops->write(history->place, name, image.bytes, image.length, NULL,
-                                            file->version, error);
-        file->must_be_replaced = file->must_be_replaced || status != ZT_OK;
+    else {
+        status = place->ops->write(place, name, image.bytes, image.length,
+                                   place->is_shared ? file->version : NULL, version, error);
+        file->must_be_replaced = status != ZT_OK;
     }
     if (status == ZT_OK) {
-        assert(image.length <= HISTORY_FILE_BYTES);
         file->length = image.length;
-        file->must_be_replaced = false;
+        memcpy(file->version, version, sizeof(file->version));
     }
     record_writer_free(&image);
     return status;
 }
 
-enum zt_status log_file_replace(struct history *history, struct log_file *file,
-                                const struct history_repo *repo, const struct log_state *state,
-                                struct zt_error *error)
+bool log_file_may_grow(const struct history *history, const struct log_file *file,
+                       const struct log_state *state, const struct log_record *record)
 {
-    return replace(history, file, repo, state, NULL, error);
+    return history->place->ops->append != NULL && !file->must_be_replaced &&
+           file->length <= 2 * state->live_bytes + DEAD_BYTES &&
+           file->length + record->writer.length <= history->file_bytes - DEAD_BYTES;
 }
 
-enum zt_status log_file_add(struct history *history, struct log_file *file,
-                            const struct history_repo *repo, const struct log_state *state,
-                            const struct log_record *record, struct zt_error *error)
+enum zt_status log_file_append(struct history *history, struct log_file *file,
+                               const struct log_record *record, struct zt_error *error)
 {
     struct record_writer bytes = {.limit_bytes = HISTORY_FILE_BYTES};
     struct history_place *place = history->place;
     char name[NAME_SIZE];
     enum zt_status status;
 
-    assert(!record->writer.failed);
-    if (place->ops->append == NULL || file->must_be_replaced ||
-        file->length > 2 * state->live_bytes + DEAD_BYTES ||
-        file->length + record->writer.length > HISTORY_FILE_BYTES - DEAD_BYTES)
-        return replace(history, file, repo, state, record, error);
+    assert(!record->writer.failed && place->ops->append != NULL);
     write_record(&bytes, record);
     if (bytes.failed)
         return zt_fail_memory(error, "the commits of a repository");

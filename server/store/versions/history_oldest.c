@@ -24,7 +24,9 @@ static enum zt_status forget(struct history *history, const struct history_repo 
     enum zt_status status;
 
     assert(wanted == NULL || wanted->count > 0);
-    history_lock(history, repo);
+    status = history_lock(history, repo, error);
+    if (status != ZT_OK)
+        return status;
     status = log_pin(history, repo, &log, error);
     if (status == ZT_OK) {
         status = history_targets(&log->state, NULL, &targets, error);

@@ -308,6 +308,60 @@ enum zt_status log_state_apply(struct log_state *state, struct record_reader *re
     return status;
 }
 
+/* Returns NULL without memory. */
+static char *copy_bytes(const char *bytes, size_t count)
+{
+    char *copy = malloc(count);
+
+    return copy != NULL ? memcpy(copy, bytes, count) : NULL;
+}
+
+static bool copy_entries(const struct log_state *state, struct log_state *copy)
+{
+    copy->entries = calloc(state->count + 1, sizeof(*copy->entries));
+    copy->capacity = copy->entries != NULL ? state->count + 1 : 0;
+    for (; copy->entries != NULL && copy->count < state->count; copy->count++) {
+        const struct log_entry *entry = &state->entries[copy->count];
+        char *texts = copy_bytes(entry->texts, entry->text_bytes);
+
+        if (texts == NULL)
+            return false;
+        copy->entries[copy->count] = *entry;
+        copy->entries[copy->count].texts = texts;
+    }
+    return copy->entries != NULL;
+}
+
+static bool copy_refs(const struct log_state *state, struct log_state *copy)
+{
+    copy->refs = calloc(state->ref_count + 1, sizeof(*copy->refs));
+    copy->ref_capacity = copy->refs != NULL ? state->ref_count + 1 : 0;
+    for (; copy->refs != NULL && copy->ref_count < state->ref_count; copy->ref_count++) {
+        const struct log_ref *ref = &state->refs[copy->ref_count];
+        const size_t name_size = strlen(ref->name) + 1;
+        char *name = copy_bytes(ref->name, name_size + strlen(ref->message) + 1);
+
+        if (name == NULL)
+            return false;
+        copy->refs[copy->ref_count] = *ref;
+        copy->refs[copy->ref_count].name = name;
+        copy->refs[copy->ref_count].message = name + name_size;
+    }
+    return copy->refs != NULL;
+}
+
+enum zt_status log_state_copy(const struct log_state *state, struct log_state *out_copy)
+{
+    struct log_state copy = {.last = state->last, .live_bytes = state->live_bytes};
+
+    if (!copy_entries(state, &copy) || !copy_refs(state, &copy)) {
+        log_state_free(&copy);
+        return ZT_NO_MEMORY;
+    }
+    *out_copy = copy;
+    return ZT_OK;
+}
+
 void log_state_free(struct log_state *state)
 {
     for (size_t i = 0; i < state->count; i++)

@@ -1,11 +1,13 @@
 /* The files of commits: one file for each identity, and those in memory. */
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/hex.h"
 #include "base/memo.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "store/store_path.h"
 #include "store/versions/history_inside.h"
 
@@ -23,8 +25,8 @@ struct tree {
     char *paths;
 };
 
-/* "repos/", a key, "/trees", perhaps a commit, and NUL. */
-#define NAME_SIZE (HISTORY_KEY_SIZE + HISTORY_COMMIT_SIZE + 12)
+/* "repos/", a key, "/trees", perhaps the name of a file, and NUL. */
+#define NAME_SIZE (HISTORY_KEY_SIZE + NAME_MAX + 16)
 
 /* commit: also another file of the folder; NULL: the folder. */
 static void write_name(const char *key, const char *commit, char out_name[NAME_SIZE])
@@ -267,6 +269,14 @@ static enum zt_status get(struct history *history, const char *key, const char *
     assert(strlen(key) == HISTORY_KEY_SIZE - 1);
     assert(strlen(commit) == HISTORY_COMMIT_SIZE - 1);
     snprintf(name, sizeof(name), "%s/%s", key, commit);
+    if (history->place->is_shared && !thread_may_wait()) {
+        tree = memo_find(history->trees, zt_text_from(name));
+        if (tree == NULL)
+            return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                           "the files of the commit have not been read yet");
+        *out_tree = &tree->tree;
+        return ZT_OK;
+    }
     tree = memo_hold(history->trees, zt_text_from(name));
     if (tree == NULL)
         return zt_fail_memory(error, "a commit");
@@ -300,7 +310,9 @@ enum zt_status history_tree_get(struct history *history, const struct history_re
     if (status != ZT_OK)
         return status;
     status = get(history, key, commit, out_tree, error);
-    /* It may have been forgotten in between. */
+    /* It may have been forgotten in between, perhaps by another server. */
+    if (status == ZT_NOT_FOUND && history->place->is_shared)
+        (void)log_refresh(history, repo, NULL);
     if (status == ZT_NOT_FOUND && find_commit(history, repo, commit, key, error) == ZT_NOT_FOUND)
         return ZT_NOT_FOUND;
     if (status == ZT_NOT_FOUND || status == ZT_CORRUPT)
@@ -364,15 +376,17 @@ static bool remove_unnamed(void *context, const char *commit)
     return true;
 }
 
-/* Without memory, the next sweep removes them. */
+/* Without memory, the next sweep removes them. The list of a commit that was lost to damage stays. */
 void history_trees_sweep(struct history *history, const struct log *log)
 {
     struct sweep sweep = {.history = history, .key = log->file.key, .count = log->state.count};
     char folder[NAME_SIZE];
 
     sweep.ids = calloc(sweep.count + 1, sizeof(*sweep.ids));
-    if (sweep.ids == NULL)
+    if (sweep.ids == NULL || history_has_damage(history, sweep.key)) {
+        free(sweep.ids);
         return;
+    }
     for (size_t i = 0; i < sweep.count; i++)
         memcpy(sweep.ids[i], log->state.entries[i].id, sizeof(sweep.ids[i]));
     qsort(sweep.ids, sweep.count, sizeof(*sweep.ids), compare_ids);

@@ -1,7 +1,8 @@
 /* Checks kept files that another program may have written into. A file that went back into the
  * folder has a name there too, and a program that does not replace it but writes into it changes
  * the kept file as well. Its time of modification then differs from the commit's. It also differs
- * if equal bytes were stored twice, so the bytes decide. */
+ * if equal bytes were stored twice, so the bytes decide. No program writes into an object of a
+ * bucket. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,9 @@ enum zt_status versions_check_kept(struct versions *versions, const struct histo
     uint8_t sha256[32];
     enum zt_status status;
 
-    if (opened->modified_ns == file->modified_ns && opened->size_bytes == file->size_bytes)
+    if ((history_is_shared(versions->options.history) ||
+         opened->modified_ns == file->modified_ns) &&
+        opened->size_bytes == file->size_bytes)
         return ZT_OK;
     memcpy(checked.sha256, file->sha256, sizeof(checked.sha256));
     if (was_checked(versions, &checked))

@@ -10,9 +10,10 @@ static bool has_commit(struct versions *versions, const struct history_repo *rep
 {
     struct history_found found;
     struct zt_error ignored;
+    const enum zt_status status =
+        history_find(versions->options.history, repo, zt_text_from(commit), &found, &ignored);
 
-    return history_find(versions->options.history, repo, zt_text_from(commit), &found, &ignored) ==
-           ZT_OK;
+    return status == ZT_OK || status == ZT_UNAVAILABLE;
 }
 
 /* --- paths --- */

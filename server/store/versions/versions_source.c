@@ -70,6 +70,7 @@ bool versions_source_identity(struct versions *versions, struct zt_source *sourc
     struct history_found found;
     struct file_identity now;
     struct zt_error ignored;
+    enum zt_status status;
 
     if (source->ops != &commit_file_ops)
         return false;
@@ -78,10 +79,13 @@ bool versions_source_identity(struct versions *versions, struct zt_source *sourc
     if (!inner->ops->identity_of(inner, file->file, &now) ||
         now.size_bytes != file->opened.size_bytes || now.modified_ns != file->opened.modified_ns)
         out_identity->size_bytes = UINT64_MAX;
-    /* Downloads continue: the bytes are the same. */
-    else if (history_find(versions->options.history, &file->repo, zt_text_from(file->commit),
-                          &found, &ignored) != ZT_OK)
-        out_identity->changed_ns = INT64_MIN;
+    else {
+        status = history_find(versions->options.history, &file->repo, zt_text_from(file->commit),
+                              &found, &ignored);
+        /* Downloads continue: the bytes are the same. */
+        if (status != ZT_OK && status != ZT_UNAVAILABLE)
+            out_identity->changed_ns = INT64_MIN;
+    }
     return true;
 }
 

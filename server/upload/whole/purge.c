@@ -51,9 +51,11 @@ void purge_run(struct server *server, const char *name, struct failure *failure)
     if (failure->is_set &&
         (failure->problem != PROBLEM_MODEL_NOT_FOUND || !is_kept(history, &repo)))
         return;
-    history_lock(history, &repo);
-    status = history_purge(history, &repo, &error);
-    history_unlock(history, &repo);
+    status = history_lock(history, &repo, &error);
+    if (status == ZT_OK) {
+        status = history_purge(history, &repo, &error);
+        history_unlock(history, &repo);
+    }
     changes_note();
     memset(failure, 0, sizeof(*failure));
     if (status != ZT_OK)

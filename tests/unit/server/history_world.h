@@ -141,7 +141,9 @@ static inline enum zt_status try_record_on(struct world *world, const char *bran
     enum zt_status status;
 
     describe(text, &described);
-    history_lock(world->history, &world->repo);
+    status = history_lock(world->history, &world->repo, &error);
+    if (status != ZT_OK)
+        return status;
     status = history_record(world->history, &world->repo,
                             &(struct history_head){branch, described.files, described.count},
                             &(struct history_note){.client = "ci", .title = text, .message = NULL},
@@ -247,7 +249,7 @@ static inline enum zt_status keep_as(struct world *world, const char *name,
     enum zt_status status;
 
     sha_of(content, sha256);
-    history_lock(world->history, &world->repo);
+    assert_ok(history_lock(world->history, &world->repo, NULL));
     status = history_keep_file(world->history, name, identity, sha256, NULL);
     history_unlock(world->history, &world->repo);
     return status;

@@ -1,6 +1,8 @@
 /* Commits, branches and tags of a history, and what is forgotten. */
 #include "history_world.h"
 
+#include "store/versions/history_inside.h"
+
 #include "base/workers.h"
 
 WITH_HISTORY(record_makes_a_commit_that_is_found)
@@ -198,7 +200,7 @@ WITH_HISTORY(purge_forgets_everything_but_not_the_numbers)
     const uint64_t number = record(world, "a=1");
 
     assert_ok(set_ref(world, "v1", true, id_of("a=1"), ""));
-    history_lock(world->history, &world->repo);
+    assert_ok(history_lock(world->history, &world->repo, NULL));
     assert_ok(history_purge(world->history, &world->repo, NULL));
     history_unlock(world->history, &world->repo);
     assert_string_equal(refs(world), "");
@@ -251,4 +253,22 @@ WITH_HISTORY(waiter_is_woken_by_commits_and_by_tags)
     assert_false(history_forget_waiter(world->history, &counting.waiter));
     record(world, "a=3");
     assert_int_equal(counting.woken, 2);
+}
+
+WITH_HISTORY(change_waits_for_another_one_but_not_for_ever)
+{
+    struct history_commit commit;
+    struct history_repo other = {.name = "org/other"};
+    struct zt_error error;
+
+    world->history->wait_ms = 0;
+    assert_ok(history_lock(world->history, &world->repo, NULL));
+    assert_int_equal(history_lock(world->history, &world->repo, &error), ZT_UNAVAILABLE);
+    assert_string_equal(error.message,
+                        "another request is changing the repository org/model; try again");
+    assert_int_equal(set_ref(world, "v1", true, id_of("a=1"), NULL), ZT_UNAVAILABLE);
+    assert_ok(history_lock(world->history, &other, NULL));
+    history_unlock(world->history, &other);
+    history_unlock(world->history, &world->repo);
+    assert_ok(try_record_on(world, HISTORY_MAIN, "a=1", &commit));
 }

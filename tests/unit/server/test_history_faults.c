@@ -221,7 +221,7 @@ static bool survives(struct world *world, long number, bool stays)
     assert_true(update(world, content, "666666"));
     collect_all(world);
     check(world, content);
-    history_lock(world->history, &world->repo);
+    assert_ok(history_lock(world->history, &world->repo, NULL));
     assert_ok(history_purge(world->history, &world->repo, NULL));
     history_unlock(world->history, &world->repo);
     collect_all(world);
@@ -304,7 +304,7 @@ WITH_HISTORY(file_that_may_not_be_linked_is_kept_by_its_removal)
     other = identity;
     other.modified_ns++;
     sha_of("one", sha256);
-    history_lock(world->history, &world->repo);
+    assert_ok(history_lock(world->history, &world->repo, NULL));
     assert_int_equal(history_keep_removed(world->history, "file", &other, sha256, NULL), ZT_STALE);
     assert_ok(history_keep_removed(world->history, "file", &identity, sha256, NULL));
     history_unlock(world->history, &world->repo);

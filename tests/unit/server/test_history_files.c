@@ -54,6 +54,23 @@ WITH_HISTORY(changed_file_is_not_kept)
     assert_int_equal(keep_as(world, "file", &identity, "one"), ZT_STALE);
 }
 
+WITH_HISTORY(only_the_kept_file_is_removed)
+{
+    struct file_identity identity;
+
+    put(world, "file", "one");
+    identity = identity_in(world, "file");
+    assert_ok(keep_as(world, "file", &identity, "one"));
+    put(world, "file", "two");
+    assert_int_equal(history_remove_path(world->history, "file", &identity, NULL), ZT_STALE);
+    assert_int_equal(identity_in(world, "file").size_bytes, 3);
+    identity = identity_in(world, "file");
+    /* The link changes the time of change. */
+    assert_ok(keep_as(world, "file", &identity, "two"));
+    assert_ok(history_remove_path(world->history, "file", &identity, NULL));
+    assert_int_equal(history_remove_path(world->history, "file", &identity, NULL), ZT_NOT_FOUND);
+}
+
 WITH_HISTORY(file_is_kept_once)
 {
     struct file_identity identity;
@@ -77,7 +94,7 @@ WITH_HISTORY(staged_file_is_kept_without_a_name)
         assert_ok(staged_file_write_at(file, 0, "one", 3, NULL));
         assert_ok(staged_file_sync(file, NULL));
         sha_of("one", sha256);
-        history_lock(world->history, &world->repo);
+        assert_ok(history_lock(world->history, &world->repo, NULL));
         assert_ok(history_keep_staged(world->history, file, sha256, NULL));
         history_unlock(world->history, &world->repo);
         assert_true(is_kept(world, "one"));
@@ -105,7 +122,7 @@ WITH_HISTORY(collection_removes_only_what_no_commit_names)
     assert_int_equal(report.kept_files, 2);
     assert_int_equal(report.kept_bytes, 2);
     assert_int_equal(report.removed_files, 1);
-    history_lock(world->history, &world->repo);
+    assert_ok(history_lock(world->history, &world->repo, NULL));
     assert_ok(history_purge(world->history, &world->repo, NULL));
     history_unlock(world->history, &world->repo);
     assert_ok(history_collect(world->history, 1, &more, NULL));
@@ -137,7 +154,7 @@ WITH_HISTORY(files_that_are_kept_for_a_commit_in_progress_stay)
     identity = identity_in(world, "file");
     sha_of("2", sha256);
     describe("a=2", &described);
-    history_lock(world->history, &world->repo);
+    assert_ok(history_lock(world->history, &world->repo, NULL));
     assert_ok(history_keep_file(world->history, "file", &identity, sha256, NULL));
     collect_all(world);
     collect_all(world);

@@ -2,6 +2,7 @@
 #include "history_world.h"
 
 #include "disk/whole_file.h"
+#include "store/versions/history_inside.h"
 
 /* Tests survive no power failure, so files are not synced. */
 int fsync(int descriptor)
@@ -83,8 +84,119 @@ WITH_HISTORY(every_prefix_of_a_log_has_the_commits_that_are_whole)
         history_close(world->history);
         world->history = NULL;
     }
+    run_in(world->path, "[ -z \"$(find .ztserve -name '*damaged*')\" ]");
     close(folder);
     free(image.bytes);
+}
+
+/* After a power failure, zeros may be in place of what was appended last. */
+WITH_HISTORY(log_that_ends_in_zeros_is_not_damaged)
+{
+    struct image image;
+    int folder;
+
+    make_image(world, &folder, &image);
+    for (size_t at = image.lengths[2]; at < image.length - 7; at += 5) {
+        memset(image.bytes + at, 0, image.length - at);
+        assert_true(whole_file_replace(folder, "log", image.bytes, image.length));
+        world_open(world);
+        assert_string_equal(titles(world, "main"), "a=3,a=2,a=1,");
+        history_close(world->history);
+        world->history = NULL;
+    }
+    run_in(world->path, "[ -z \"$(find .ztserve -name '*damaged*')\" ]");
+    close(folder);
+    free(image.bytes);
+}
+
+WITH_HISTORY(damage_within_a_log_costs_no_file_and_no_list_of_files)
+{
+    struct image image;
+    int folder;
+    bool more;
+
+    for (unsigned i = 1; i < 4; i++)
+        keep(world, (const char *[]){"1", "2", "3"}[i - 1]);
+    make_image(world, &folder, &image);
+    for (size_t at = image.lengths[0]; at < image.lengths[2]; at += 11) {
+        image.bytes[at] ^= 0x20;
+        run_in(world->path, "rm -f .ztserve/versions/repos/*/log.damaged-*");
+        assert_true(whole_file_replace(folder, "log", image.bytes, image.length));
+        assert_true(whole_file_replace(folder, "before", image.bytes, image.length));
+        image.bytes[at] ^= 0x20;
+        world_open(world);
+        assert_string_equal(titles(world, "main"), at < image.lengths[1] ? "a=1," : "a=2,a=1,");
+        record(world, "a=9");
+        assert_int_equal(history_collect(world->history, 9, &more, NULL), ZT_IO);
+        history_close(world->history);
+        world->history = NULL;
+        world_open(world);
+        assert_int_equal(history_collect(world->history, 9, &more, NULL), ZT_IO);
+        assert_true(is_kept(world, "1") && is_kept(world, "2") && is_kept(world, "3"));
+        run_in(world->path, "cd .ztserve/versions/repos/* && cmp before log.damaged-* &&"
+                            " [ $(ls trees | wc -l) = 5 ]");
+        history_close(world->history);
+        world->history = NULL;
+    }
+    /* The operator accepts the loss. */
+    run_in(world->path, "rm .ztserve/versions/repos/*/log.damaged-*");
+    world->keep.commits = 1;
+    world_open(world);
+    record(world, "a=8");
+    collect_all(world);
+    assert_false(is_kept(world, "3"));
+    close(folder);
+    free(image.bytes);
+}
+
+WITH_HISTORY(purge_removes_copies_of_damaged_logs)
+{
+    struct image image;
+    int folder;
+
+    make_image(world, &folder, &image);
+    image.bytes[image.lengths[1] + 20] ^= 1;
+    assert_true(whole_file_replace(folder, "log", image.bytes, image.length));
+    world_open(world);
+    assert_string_equal(titles(world, "main"), "a=2,a=1,");
+    assert_ok(history_lock(world->history, &world->repo, NULL));
+    assert_ok(history_purge(world->history, &world->repo, NULL));
+    history_unlock(world->history, &world->repo);
+    collect_all(world);
+    run_in(world->path, "cd .ztserve/versions/repos/* && [ $(ls trees | wc -l) = 0 ] &&"
+                        " [ \"$(ls -d log*)\" = log ]");
+    close(folder);
+    free(image.bytes);
+}
+
+WITH_HISTORY(log_at_its_limit_shrinks)
+{
+    const struct history_note note = {.title = "t", .message = NULL};
+    char message[2000] = "";
+    struct history_note long_note = note;
+    struct history_commit commit;
+    struct described described;
+    char text[32];
+    enum zt_status status = ZT_OK;
+
+    memset(message, 'm', sizeof(message) - 1);
+    long_note.message = message;
+    world->history->file_bytes = 256 << 10;
+    for (unsigned i = 0; status == ZT_OK; i++) {
+        snprintf(text, sizeof(text), "a=%u", i);
+        describe(text, &described);
+        assert_ok(history_lock(world->history, &world->repo, NULL));
+        status = history_record(world->history, &world->repo,
+                                &(struct history_head){HISTORY_MAIN, described.files, 1},
+                                &long_note, &commit, NULL);
+        history_unlock(world->history, &world->repo);
+    }
+    assert_int_equal(status, ZT_LIMIT);
+    world->keep.commits = 3;
+    record(world, "a=x");
+    assert_true(strncmp(titles(world, "main"), "a=x,t,t,", 8) == 0);
+    world_reopen(world);
+    assert_string_equal(titles(world, "main"), "a=x,t,t,");
 }
 
 static enum zt_status find_main(struct world *world)

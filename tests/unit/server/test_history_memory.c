@@ -14,7 +14,7 @@ static enum zt_status record_files(struct world *world, const struct described *
     struct history_commit commit;
     enum zt_status status;
 
-    history_lock(world->history, &world->repo);
+    assert_ok(history_lock(world->history, &world->repo, NULL));
     status =
         history_record(world->history, &world->repo,
                        &(struct history_head){HISTORY_MAIN, described->files, described->count},

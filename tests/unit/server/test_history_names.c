@@ -130,7 +130,7 @@ WITH_HISTORY(odd_bytes_in_names_and_texts_come_back)
     memset(title, 'x', sizeof(title) - 1);
     title[sizeof(title) - 1] = '\0';
     memcpy(title + sizeof(made.title) - 2, "\xc3\xa9", 2); /* across the end */
-    history_lock(world->history, &world->repo);
+    assert_ok(history_lock(world->history, &world->repo, NULL));
     assert_ok(history_record(
         world->history, &world->repo, &(struct history_head){HISTORY_MAIN, &file, 1},
         &(struct history_note){.title = title, .message = "a\n\"\xff"}, &made, NULL));

@@ -81,7 +81,7 @@ static enum zt_status change(struct writer *writer, unsigned turn)
     snprintf(b, sizeof(b), "shared%u", (turn * 7 + writer->number) % SHARED);
     snprintf(text, sizeof(text), "a=%s b=%s", a, b);
     describe(text, &described);
-    history_lock(history, &repo);
+    assert_ok(history_lock(history, &repo, NULL));
     status = replace(writer, 0, a);
     if (status == ZT_OK)
         status = replace(writer, 1, b);

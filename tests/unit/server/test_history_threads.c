@@ -40,7 +40,7 @@ static void *write_commits(void *argument)
         struct file_identity identity;
         uint8_t before[32];
 
-        history_lock(world->history, &writer->repo);
+        assert_ok(history_lock(world->history, &writer->repo, NULL));
         if (i > 0) {
             sha_of_update(writer, i - 1, text, before);
             identity = identity_in(world, name);
@@ -149,7 +149,7 @@ static void *change_alone(void *argument)
     const struct changer_thread *changer = argument;
 
     for (unsigned i = 0; i < 1000; i++) {
-        history_lock(changer->world->history, &changer->world->repo);
+        assert_ok(history_lock(changer->world->history, &changer->world->repo, NULL));
         assert_int_equal(atomic_fetch_add(changer->inside, 1), 0);
         sched_yield();
         atomic_fetch_sub(changer->inside, 1);

@@ -109,7 +109,7 @@ static enum zt_status try_publish(struct world *world, const char *path, const c
 
     assert_ok(staging_create(world->store->staging, strlen(content), &file, NULL));
     assert_ok(staged_file_write_at(file, 0, content, strlen(content), NULL));
-    history_lock(world->history, &repo);
+    assert_ok(history_lock(world->history, &repo, NULL));
     status = world->store->ops->publish(world->store, file, path, &store_expects_anything, NULL);
     history_unlock(world->history, &repo);
     if (status != ZT_OK)
@@ -144,7 +144,7 @@ static const char *record(struct world *world)
                                              .modified_ns = identity.modified_ns};
         assert_ok(sha_of(world->inner, path, files[count++].sha256));
     }
-    history_lock(world->history, &repo);
+    assert_ok(history_lock(world->history, &repo, NULL));
     assert_ok(history_record(world->history, &repo,
                              &(struct history_head){HISTORY_MAIN, files, count},
                              &(struct history_note){.title = "t"}, &commit, NULL));
@@ -200,7 +200,7 @@ WITH_VERSIONS(removed_file_is_opened_at_its_commit)
 
     publish(world, "org/model/a", "first");
     first = record(world);
-    history_lock(world->history, &repo);
+    assert_ok(history_lock(world->history, &repo, NULL));
     assert_ok(
         world->store->ops->remove(world->store, "org/model/a", &store_expects_anything, NULL));
     assert_int_equal(
