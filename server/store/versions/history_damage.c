@@ -73,13 +73,13 @@ enum zt_status history_keep_damage(struct history *history, const char *key, con
     struct history_place *place = history->place;
     char copy[sizeof(COPY) + 16];
     char name[NAME_SIZE];
-    char version[HISTORY_VERSION_SIZE];
+    struct history_text written = *text;
     enum zt_status status = ZT_OK;
 
     snprintf(copy, sizeof(copy), COPY "%016" PRIx64, zt_xxh3(text->bytes, text->length));
     write_name(key, copy, name);
     if (history_is_writing(history))
-        status = place->ops->write(place, name, text->bytes, text->length, "", version, error);
+        status = place->ops->write(place, name, &written, "", error);
     log_write(LOG_LEVEL_WARN,
               "the log of the repository %s is damaged, and commits after the damage are missing; "
               "no kept file is removed until you act (docs/versions.md): .ztserve/versions/%s",

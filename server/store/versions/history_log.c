@@ -244,7 +244,7 @@ enum zt_status log_file_replace(struct history *history, struct log_file *file,
 {
     struct history_place *place = history->place;
     struct record_writer image = {.limit_bytes = history->file_bytes};
-    char version[HISTORY_VERSION_SIZE];
+    struct history_text text;
     char name[NAME_SIZE];
     enum zt_status status;
 
@@ -257,13 +257,15 @@ enum zt_status log_file_replace(struct history *history, struct log_file *file,
                                "the log of the repository's commits is too long")
                      : zt_fail_memory(error, "the commits of a repository");
     else {
-        status = place->ops->write(place, name, image.bytes, image.length,
-                                   place->is_shared ? file->version : NULL, version, error);
+        text.bytes = image.bytes;
+        text.length = image.length;
+        status =
+            place->ops->write(place, name, &text, place->is_shared ? file->version : NULL, error);
         file->must_be_replaced = status != ZT_OK;
     }
     if (status == ZT_OK) {
         file->length = image.length;
-        memcpy(file->version, version, sizeof(file->version));
+        memcpy(file->version, text.version, sizeof(file->version));
     }
     record_writer_free(&image);
     return status;

@@ -61,7 +61,7 @@ enum zt_status history_tree_write(struct history *history, const char *key, cons
 {
     struct record_writer image = {.limit_bytes = HISTORY_FILE_BYTES};
     struct history_place *place = history->place;
-    char version[HISTORY_VERSION_SIZE];
+    struct history_text text;
     char name[NAME_SIZE];
     enum zt_status status;
 
@@ -76,9 +76,9 @@ enum zt_status history_tree_write(struct history *history, const char *key, cons
         record_write_uint(&image, (uint64_t)files[i].modified_ns, 8);
     }
     record_write_hash(&image, 0);
-    status = image.failed
-                 ? zt_fail_memory(error, "a commit")
-                 : place->ops->write(place, name, image.bytes, image.length, NULL, version, error);
+    text = (struct history_text){.bytes = image.bytes, .length = image.length};
+    status = image.failed ? zt_fail_memory(error, "a commit")
+                          : place->ops->write(place, name, &text, NULL, error);
     record_writer_free(&image);
     return status;
 }
@@ -376,7 +376,7 @@ static bool remove_unnamed(void *context, const char *commit)
     return true;
 }
 
-/* Without memory, the next sweep removes them. The list of a commit that was lost to damage stays. */
+/* Without memory, the next sweep removes them. Lists of commits that damage has hidden stay. */
 void history_trees_sweep(struct history *history, const struct log *log)
 {
     struct sweep sweep = {.history = history, .key = log->file.key, .count = log->state.count};

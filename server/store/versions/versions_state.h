@@ -53,8 +53,8 @@ enum zt_status versions_place_find(struct versions *versions, struct zt_text pat
                                    struct versions_place *out_place, struct zt_error *error);
 void versions_place_release(struct versions_place *place);
 
-/* Returns true if the repository of the path has that commit, or its log was not read yet and cannot
- * be now. From memory once it was read. */
+/* Returns true if the repository of the path has that commit, or its log was not read yet and
+ * cannot be now. From memory once it was read. */
 bool versions_knows(struct versions *versions, struct zt_text path);
 
 /* The identity of a commit's file: its bytes never change, wherever they are. */

@@ -129,8 +129,7 @@ static inline enum zt_status place_read(struct history_place *place, const char 
 }
 
 static inline enum zt_status place_write(struct history_place *place, const char *name,
-                                         const void *bytes, size_t length, const char *expected,
-                                         char out_version[HISTORY_VERSION_SIZE],
+                                         struct history_text *text, const char *expected,
                                          struct zt_error *error)
 {
     struct bucket *bucket = bucket_begin(place);
@@ -144,12 +143,12 @@ static inline enum zt_status place_write(struct history_place *place, const char
         snprintf(version, sizeof(version), "%llu", (unsigned long long)item->version);
     if (expected != NULL && strcmp(expected, version) != 0)
         return bucket_end(bucket, ZT_STALE, error);
-    item = bucket_put(bucket, name, bytes, length);
+    item = bucket_put(bucket, name, text->bytes, text->length);
     if (bucket->loses_answer) {
         bucket->loses_answer = false;
         return bucket_end(bucket, ZT_UNAVAILABLE, error);
     }
-    sprintf(out_version, "%llu", (unsigned long long)item->version);
+    sprintf(text->version, "%llu", (unsigned long long)item->version);
     return bucket_end(bucket, ZT_OK, error);
 }
 
