@@ -83,11 +83,9 @@ bool component_difference_read(struct request *request, struct component_view *v
         return refuse(request, "coding must be " CODING);
     if (base.bytes == NULL)
         return refuse(request, "coding needs base, the SHA-256 of the bytes that the client has");
-    difference = request_allocate(request, sizeof(*difference));
-    if (difference == NULL) {
-        problem_reply_no_memory(request);
+    difference = request_new_memory(request, sizeof(*difference));
+    if (difference == NULL)
         return false;
-    }
     *difference = (struct difference_view){.name = request_copy(request, base.bytes, base.length)};
     if (!read_digest(base, difference->sha256))
         return refuse(request, "base must be " PREFIX " and 64 lower-case hex digits");

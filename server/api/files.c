@@ -69,14 +69,9 @@ static enum outcome reply_file(struct request *request)
 /* Returns false if it has replied. */
 static bool begin(struct request *request)
 {
-    struct file_search *search = request_allocate(request, sizeof(*search));
+    struct file_search *search = request_new_context(request, sizeof(*search));
 
-    if (search == NULL) {
-        problem_reply_no_memory(request);
-        return false;
-    }
-    request->context = search;
-    if (!file_search_init(request, search, request->names[0]))
+    if (search == NULL || !file_search_init(request, search, request->names[0]))
         return false;
     search->wants_folder = true;
     return true;

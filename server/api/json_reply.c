@@ -19,12 +19,10 @@ static void release_json(void *json)
 
 struct json *json_reply_new(struct request *request, bool pretty)
 {
-    struct json *json = request_allocate(request, sizeof(*json));
+    struct json *json = request_new_memory(request, sizeof(*json));
 
-    if (json == NULL) {
-        problem_reply_no_memory(request);
+    if (json == NULL)
         return NULL;
-    }
     json_init(json, pretty);
     request_hold(request, json, release_json);
     return json;

@@ -60,15 +60,12 @@ static bool read_fields(struct request *request, struct manifest_selection *sele
 /* Reads the query and negotiates the coding. Returns NULL if it has replied. */
 static struct selection *read_selection(struct request *request)
 {
-    struct selection *selection = request_allocate(request, sizeof(*selection));
+    struct selection *selection = request_new_memory(request, sizeof(*selection));
     struct zt_text *globs;
     bool attributes;
 
-    if (selection == NULL) {
-        problem_reply_no_memory(request);
+    if (selection == NULL)
         return NULL;
-    }
-    *selection = (struct selection){.manifest.prefix = {"", 0}};
     if (!parameter_prefix(request, &selection->manifest.prefix) ||
         !parameter_matches(request, &globs, &selection->manifest.match_count) ||
         !read_fields(request, &selection->manifest) ||

@@ -269,10 +269,9 @@ enum outcome metrics_get(struct request *request)
     struct page *page = request->context;
 
     if (page == NULL) {
-        request->context = page = request_allocate(request, sizeof(*page));
+        page = request_new_context(request, sizeof(*page));
         if (page == NULL)
-            return problem_reply_no_memory(request);
-        *page = (struct page){.text = NULL};
+            return OUTCOME_READY;
         request_hold(request, page, free_text);
         return request_work_here(request, write_text);
     }

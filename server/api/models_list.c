@@ -91,12 +91,9 @@ static bool read_cursor(struct request *request, struct zt_text *out_after)
 
 static void write_error(struct json *json, const struct generation *generation)
 {
-    json_key_string(json, "error");
-    json_object_begin(json);
-    json_key_string(json, "code");
-    json_put_string(json, problem_code(problem_of_unreadable(generation)));
-    json_key_string(json, "detail");
-    json_put_string(json, generation->error->message);
+    json_object_member(json, "error");
+    json_string_member(json, "code", problem_code(problem_of_unreadable(generation)));
+    json_string_member(json, "detail", generation->error->message);
     json_object_end(json);
 }
 
@@ -107,8 +104,7 @@ static void write_counts(struct json *json, const struct generation *generation)
         json_text(json, generation->model->version);
     else
         json_put_null(json);
-    json_key_string(json, "size");
-    json_uint(json, generation_size(generation));
+    json_uint_member(json, "size", generation_size(generation));
     json_key_string(json, "objects");
     if (generation->model != NULL)
         json_uint(json, generation->model->object_count);
@@ -128,8 +124,7 @@ static void write_part_of(struct json *json, const struct page *page,
 
     if (!catalog_part_of(page->catalog, generation->path, page->wanted.filter, name))
         return;
-    json_key_string(json, "part_of");
-    json_put_string(json, name);
+    json_string_member(json, "part_of", name);
 }
 
 static void write_model(struct json *json, const struct page *page,
@@ -138,19 +133,16 @@ static void write_model(struct json *json, const struct page *page,
     json_object_begin(json);
     json_key_string(json, "name");
     json_text(json, generation_name(generation));
-    json_key_string(json, "format");
-    json_put_string(json, generation_format(generation));
+    json_string_member(json, "format", generation_format(generation));
     write_counts(json, generation);
     json_key_string(json, "modified");
     manifest_write_time(json, generation->is_joined ? generation_modified_ns(generation)
                                                     : generation->identity.modified_ns);
-    json_key_string(json, "etag");
-    json_put_string(json, generation->etag);
+    json_string_member(json, "etag", generation->etag);
     href_cut(href, 0);
     href_plain(href, generation->base_path);
     href_model(href, generation_name(generation));
-    json_key_string(json, "href");
-    json_put_string(json, href->failed ? "" : href->text);
+    json_string_member(json, "href", href->failed ? "" : href->text);
     write_part_of(json, page, generation);
     if (generation->model == NULL)
         write_error(json, generation);
@@ -165,8 +157,7 @@ static void write_page(struct json *json, const struct page *page)
     assert(page->end.reached == NULL);
     href_init(&href);
     json_object_begin(json);
-    json_key_string(json, "models");
-    json_array_begin(json);
+    json_array_member(json, "models");
     for (size_t i = 0; i < page->count; i++)
         write_model(json, page, page->models[i], &href);
     json_array_end(json);
@@ -289,13 +280,10 @@ static struct listing *begin(struct request *request)
     bool pretty;
     bool parts;
     struct catalog_page wanted = {.looks = LOOKS_AT_ONCE};
-    struct listing *listing = request_allocate(request, sizeof(*listing));
+    struct listing *listing = request_new_memory(request, sizeof(*listing));
 
-    if (listing == NULL) {
-        problem_reply_no_memory(request);
+    if (listing == NULL)
         return NULL;
-    }
-    *listing = (struct listing){.etag = NULL};
     if (!read_limit(request, &wanted.limit) || !read_cursor(request, &wanted.after) ||
         !parameter_prefix(request, &wanted.prefix) ||
         !parameter_switch(request, "pretty", &pretty) ||

@@ -66,12 +66,9 @@ struct numbers_view *numbers_view_read(struct request *request, size_t size)
     assert(size >= sizeof(*numbers));
     if (component == NULL)
         return NULL;
-    numbers = request_allocate(request, size);
-    if (numbers == NULL) {
-        problem_reply_no_memory(request);
+    numbers = request_new_memory(request, size);
+    if (numbers == NULL)
         return NULL;
-    }
-    memset(numbers, 0, size);
     return fill_in(request, numbers, object, component) ? numbers : NULL;
 }
 

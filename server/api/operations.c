@@ -140,13 +140,9 @@ static enum outcome step_compress(struct request *request)
 enum outcome openapi_get(struct request *request)
 {
     struct representation *reply = &request->reply;
-    struct json_reply *coded = request_allocate(request, sizeof(*coded));
+    struct json_reply *coded = request_new_context(request, sizeof(*coded));
 
-    if (coded == NULL)
-        return problem_reply_no_memory(request);
-    *coded = (struct json_reply){.json = NULL};
-    request->context = coded;
-    if (!json_reply_negotiate(request, coded))
+    if (coded == NULL || !json_reply_negotiate(request, coded))
         return OUTCOME_READY;
     reply->etag = json_reply_etag(request, coded, openapi_etag);
     reply->cache_control = "no-cache";

@@ -74,12 +74,10 @@ static bool read_query(struct request *request, struct export_query *query)
 /* Returns NULL if it has replied. */
 static struct reference *make_reference(struct request *request, const struct export_query *query)
 {
-    struct reference *reference = request_allocate(request, sizeof(*reference));
+    struct reference *reference = request_new_memory(request, sizeof(*reference));
 
-    if (reference == NULL) {
-        problem_reply_no_memory(request);
+    if (reference == NULL)
         return NULL;
-    }
     *reference = (struct reference){.wish = {.prefix = query->prefix,
                                              .matches = query->matches,
                                              .match_count = query->match_count,

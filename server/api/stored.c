@@ -208,12 +208,9 @@ static struct blob *blob_of(struct request *request)
 
     if (blob != NULL)
         return blob;
-    blob = request_allocate(request, sizeof(*blob));
-    if (blob == NULL) {
-        problem_reply_no_memory(request);
+    blob = request_new_memory(request, sizeof(*blob));
+    if (blob == NULL)
         return NULL;
-    }
-    *blob = (struct blob){.skip = 0};
     if (!zt_hex_read_lower(request->names[0], blob->sha256, SHA256_BYTES)) {
         problem_reply(request, PROBLEM_INVALID_NAME,
                       "a blob's name is its SHA-256 as 64 lower-case hex digits");

@@ -40,8 +40,7 @@ static void write_globs(struct json *json, const char *list)
     const char *word;
     struct zt_text glob;
 
-    json_key_string(json, "match");
-    json_array_begin(json);
+    json_array_member(json, "match");
     while ((word = config_list_next(&list, &glob.length)) != NULL) {
         glob.bytes = word;
         json_text(json, glob);
@@ -103,8 +102,7 @@ enum outcome upstreams_list(struct request *request)
     if (json == NULL)
         return OUTCOME_READY;
     json_object_begin(json);
-    json_key_string(json, "upstreams");
-    json_array_begin(json);
+    json_array_member(json, "upstreams");
     for (unsigned i = 0; i < upstream_count(request->server); i++)
         write_upstream(json, request->server, i);
     json_array_end(json);
@@ -319,8 +317,7 @@ enum outcome repositories_get(struct request *request)
     if (!mirror_repositories(request->server->store, index, &list, &count))
         return problem_reply_no_memory(request);
     json_object_begin(json);
-    json_key_string(json, "repositories");
-    json_array_begin(json);
+    json_array_member(json, "repositories");
     for (size_t i = 0; i < count; i++)
         if (authorize_sees_folder(request, zt_text_from(list[i].name)))
             write_repository(json, &list[i]);

@@ -150,13 +150,9 @@ static struct hub_request *hub_of(struct request *request)
     struct hub_request *hub = request->context;
 
     if (hub == NULL) {
-        hub = request_allocate(request, sizeof(*hub));
-        if (hub == NULL) {
-            problem_reply_no_memory(request);
+        hub = request_new_context(request, sizeof(*hub));
+        if (hub == NULL)
             return NULL;
-        }
-        memset(hub, 0, sizeof(*hub));
-        request->context = hub;
     }
     return hub->target.repo.bytes != NULL || hub_target_read(request, &hub->target) ? hub : NULL;
 }

@@ -32,17 +32,8 @@ struct paths {
 
 void hub_paths_begin(struct request *request)
 {
-    struct paths *paths;
-
-    if (json_body_refuse(request))
-        return;
-    paths = request_allocate(request, sizeof(*paths));
-    if (paths == NULL) {
-        problem_reply_no_memory(request);
-        return;
-    }
-    memset(paths, 0, sizeof(*paths));
-    request->context = paths;
+    if (!json_body_refuse(request))
+        (void)request_new_context(request, sizeof(struct paths));
 }
 
 /* --- the request --- */

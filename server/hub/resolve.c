@@ -311,13 +311,9 @@ static bool begin(struct request *request)
 
     if (request->context != NULL)
         return true;
-    resolve = request_allocate(request, sizeof(*resolve));
-    if (resolve == NULL) {
-        problem_reply_no_memory(request);
+    resolve = request_new_context(request, sizeof(*resolve));
+    if (resolve == NULL)
         return false;
-    }
-    memset(resolve, 0, sizeof(*resolve));
-    request->context = resolve;
     request_hold(request, resolve, release_file);
     return true;
 }

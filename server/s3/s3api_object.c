@@ -102,14 +102,10 @@ static bool read_part(struct request *request, struct object *object)
 /* Returns false if it has replied. */
 static bool begin(struct request *request)
 {
-    struct object *object = request_allocate(request, sizeof(*object));
+    struct object *object = request_new_context(request, sizeof(*object));
 
-    if (object == NULL) {
-        problem_reply_no_memory(request);
+    if (object == NULL)
         return false;
-    }
-    memset(object, 0, sizeof(*object));
-    request->context = object;
     return s3api_find_key(request, &object->key) && s3api_finds_version(request) &&
            read_part(request, object) && read_overrides(request, object) &&
            file_search_init(request, &object->search, object->key);

@@ -224,7 +224,7 @@ static void send_ranges(struct request *request, const struct range_set *set)
     if (taken)
         request_state(request)->ranged = true;
     else
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        problem_reply_no_memory(request);
 }
 
 /* Shorter ranges are those of readers that look at parts of a file, and do not join them. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/exchange/problem.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
 #include "http/fields/uri.h"
@@ -289,6 +290,22 @@ void *request_allocate(struct request *request, size_t length)
     piece->next = state->scratch;
     state->scratch = piece;
     return piece->bytes;
+}
+
+void *request_new_memory(struct request *request, size_t size)
+{
+    void *memory = request_allocate(request, size);
+
+    if (memory != NULL)
+        return memset(memory, 0, size);
+    problem_reply_no_memory(request);
+    return NULL;
+}
+
+void *request_new_context(struct request *request, size_t size)
+{
+    request->context = request_new_memory(request, size);
+    return request->context;
 }
 
 char *request_copy(struct request *request, const char *text, size_t length)

@@ -128,6 +128,11 @@ char *request_print(struct request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void *request_allocate(struct request *request, size_t length);
 
+/* Return cleared memory that lives as long as the request, or NULL if they have replied that the
+ * server is out of memory. request_new_context makes it the request's context. */
+void *request_new_memory(struct request *request, size_t size);
+void *request_new_context(struct request *request, size_t size);
+
 /* Keeps an object until the last byte is sent or the connection is gone. Then release(thing) is
  * called on the loop's thread, in reverse order of the calls. */
 void request_hold(struct request *request, void *thing, void (*release)(void *thing));

@@ -286,7 +286,7 @@ static bool decode_name(struct request *request, struct zt_text *name, bool take
         char *buffer = request_allocate(request, name->length);
 
         if (buffer == NULL) {
-            problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+            problem_reply_no_memory(request);
             return false;
         }
         if (!percent_decode(*name, buffer, &name->length)) {

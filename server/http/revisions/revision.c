@@ -182,11 +182,9 @@ static bool run(struct request *request, struct zt_text revision, enum revision_
 
     *out_outcome = OUTCOME_READY;
     if (search == NULL) {
-        search = request_allocate(request, sizeof(*search));
-        if (search == NULL) {
-            problem_reply_no_memory(request);
+        search = request_new_memory(request, sizeof(*search));
+        if (search == NULL)
             return false;
-        }
         *search =
             (struct revision_search){.name = request->names[0], .revision = revision, .kind = kind};
         request->revision_search = search;

@@ -30,7 +30,7 @@ struct creation {
 void hub_create_begin(struct request *request)
 {
     if (!write_refuse_read_only(request) && !json_body_refuse(request))
-        (void)write_context(request, sizeof(struct creation));
+        (void)request_new_context(request, sizeof(struct creation));
 }
 
 /* --- which repository --- */

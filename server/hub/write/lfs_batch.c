@@ -66,7 +66,7 @@ void lfs_batch_begin(struct request *request)
     if (write_refuse_read_only(request) || hub_refuse_repo(request, request->names[0]) ||
         json_body_refuse(request))
         return;
-    batch = write_context(request, sizeof(*batch));
+    batch = request_new_context(request, sizeof(*batch));
     if (batch == NULL)
         return;
     snprintf(batch->repo, sizeof(batch->repo), "%.*s", (int)request->names[0].length,
@@ -244,8 +244,7 @@ static void put_header(struct request *request, struct batch *batch, struct lfs_
 {
     char text[24];
 
-    json_key_string(batch->json, "header");
-    json_object_begin(batch->json);
+    json_object_member(batch->json, "header");
     if (permit.part_length > 0) {
         const uint64_t count = lfs_part_count(permit.length, permit.part_length);
 
@@ -278,15 +277,12 @@ static void put_actions(struct request *request, struct batch *batch, const stru
     snprintf(permit.client, sizeof(permit.client), "%s", batch->client);
     zt_hex_write(permit.oid, object->sha256, 32);
     permit.part_length = choose_part(request, batch, object->length);
-    json_key_string(batch->json, "actions");
-    json_object_begin(batch->json);
-    json_key_string(batch->json, "upload");
-    json_object_begin(batch->json);
+    json_object_member(batch->json, "actions");
+    json_object_member(batch->json, "upload");
     put_href(request, batch, "href", &permit);
     put_header(request, batch, permit);
     json_object_end(batch->json);
-    json_key_string(batch->json, "verify");
-    json_object_begin(batch->json);
+    json_object_member(batch->json, "verify");
     json_string_member(batch->json, "href", batch->verify);
     json_object_end(batch->json);
     json_object_end(batch->json);
@@ -294,10 +290,8 @@ static void put_actions(struct request *request, struct batch *batch, const stru
 
 static void put_error(struct json *json, unsigned code, const char *message)
 {
-    json_key_string(json, "error");
-    json_object_begin(json);
-    json_key_string(json, "code");
-    json_uint(json, code);
+    json_object_member(json, "error");
+    json_uint_member(json, "code", code);
     json_string_member(json, "message", message);
     json_object_end(json);
 }
@@ -309,8 +303,7 @@ static void put_object(struct request *request, struct batch *batch, const struc
     zt_hex_write(oid, object->sha256, 32);
     json_object_begin(batch->json);
     json_string_member(batch->json, "oid", oid);
-    json_key_string(batch->json, "size");
-    json_uint(batch->json, object->length);
+    json_uint_member(batch->json, "size", object->length);
     if (object->length > (uint64_t)config_number(&request->server->config->upload.max_bytes))
         put_error(batch->json, 413, "the file is larger than this server accepts");
     else if (object->is_there && object->there_length != object->length)
@@ -328,8 +321,7 @@ static void work(struct request *request)
     if (!batch->is_known)
         return;
     json_object_begin(batch->json);
-    json_key_string(batch->json, "objects");
-    json_array_begin(batch->json);
+    json_array_member(batch->json, "objects");
     for (size_t i = 0; i < batch->count; i++)
         put_object(request, batch, &batch->objects[i]);
     json_array_end(batch->json);

@@ -37,7 +37,7 @@ void lfs_complete_begin(struct request *request)
                       "this object must be sent whole, by PUT to this address");
         return;
     }
-    self = write_context(request, sizeof(*self));
+    self = request_new_context(request, sizeof(*self));
     if (self == NULL)
         return;
     self->permit = permit;

@@ -259,7 +259,7 @@ void lfs_part_begin(struct request *request)
     if (write_refuse_read_only(request) || !lfs_permit_read(request, true, &permit) ||
         refuse_form(request) || write_refuse_large(request, permit.length))
         return;
-    part = write_context(request, sizeof(*part));
+    part = request_new_context(request, sizeof(*part));
     if (part == NULL)
         return;
     part->permit = permit;

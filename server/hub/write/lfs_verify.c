@@ -31,7 +31,7 @@ void lfs_verify_begin(struct request *request)
     if (write_refuse_read_only(request) || hub_refuse_repo(request, request->names[0]) ||
         json_body_refuse(request))
         return;
-    self = write_context(request, sizeof(*self));
+    self = request_new_context(request, sizeof(*self));
     if (self == NULL)
         return;
     snprintf(self->repo, sizeof(self->repo), "%.*s", (int)request->names[0].length,

@@ -53,7 +53,7 @@ void hub_preupload_begin(struct request *request)
     if (write_refuse_read_only(request) || !hub_target_read(request, &target) ||
         hub_refuse_target(request, &target) || json_body_refuse(request))
         return;
-    self = write_context(request, sizeof(*self));
+    self = request_new_context(request, sizeof(*self));
     if (self == NULL)
         return;
     self->target = target;
@@ -220,8 +220,7 @@ static enum outcome reply(struct request *request, const struct preupload *self)
     if (json == NULL)
         return OUTCOME_READY;
     json_object_begin(json);
-    json_key_string(json, "files");
-    json_array_begin(json);
+    json_array_member(json, "files");
     for (size_t i = 0; i < json_list_length(self->files); i++)
         write_file(request, json, i);
     json_array_end(json);

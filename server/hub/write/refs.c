@@ -87,7 +87,7 @@ static struct change *begin(struct request *request, enum action action, bool is
 
     if (refuse(request, out_target))
         return NULL;
-    change = write_context(request, sizeof(*change));
+    change = request_new_context(request, sizeof(*change));
     if (change == NULL)
         return NULL;
     change->action = action;

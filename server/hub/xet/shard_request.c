@@ -53,7 +53,7 @@ void xet_shard_begin(struct request *request)
 
     if (session == NULL)
         return;
-    self = write_context(request, sizeof(*self));
+    self = request_new_context(request, sizeof(*self));
     if (self == NULL)
         return;
     request->receiver = &receiver;

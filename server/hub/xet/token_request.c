@@ -49,8 +49,7 @@ static enum outcome reply(struct request *request, const struct xet_permit *perm
         return problem_reply_no_memory(request);
     json_object_begin(json);
     json_string_member(json, "casUrl", address);
-    json_key_string(json, "exp");
-    json_uint(json, (uint64_t)permit->end);
+    json_uint_member(json, "exp", (uint64_t)permit->end);
     json_string_member(json, "accessToken", token);
     json_object_end(json);
     json_reply_send(request, json);
@@ -89,11 +88,10 @@ static enum outcome begin(struct request *request)
     if (base == NULL)
         return problem_reply(request, PROBLEM_INVALID_REQUEST,
                              "the request has no Host that can be used in an address");
-    self = request_allocate(request, sizeof(*self));
+    self = request_new_context(request, sizeof(*self));
     if (self == NULL)
-        return problem_reply_no_memory(request);
+        return OUTCOME_READY;
     *self = (struct token_request){.target = target, .base = base};
-    request->context = self;
     return request_work_long(request, look);
 }
 

@@ -86,7 +86,7 @@ void xet_xorb_begin(struct request *request)
 
     if (session == NULL)
         return;
-    self = write_context(request, sizeof(*self));
+    self = request_new_context(request, sizeof(*self));
     if (self == NULL)
         return;
     self->session = session;

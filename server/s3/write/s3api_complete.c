@@ -79,7 +79,7 @@ void s3api_complete_multipart_begin(struct request *request)
     if (s3api_refuse_key(request, &key, NULL) || json_body_refuse(request))
         return;
     upload = s3api_multipart_find(request, key);
-    complete = upload != NULL ? write_context(request, sizeof(*complete)) : NULL;
+    complete = upload != NULL ? request_new_context(request, sizeof(*complete)) : NULL;
     if (complete == NULL)
         return;
     request_hold(request, complete, free_complete);

@@ -64,7 +64,7 @@ void s3api_copy_object_begin(struct request *request)
 
     if (s3api_refuse_key(request, &key, NULL) || s3api_refuse_unsupported(request))
         return;
-    copy = write_context(request, sizeof(*copy));
+    copy = request_new_context(request, sizeof(*copy));
     if (copy == NULL)
         return;
     request_hold(request, copy, free_copy);

@@ -57,7 +57,7 @@ void s3api_delete_object_begin(struct request *request)
     if (s3api_refuse_unsupported(request) || s3api_refuse_key(request, &key, &is_folder) ||
         !s3api_finds_version(request) || is_folder)
         return;
-    deletion = write_context(request, sizeof(*deletion));
+    deletion = request_new_context(request, sizeof(*deletion));
     if (deletion == NULL)
         return;
     assert(key.length < sizeof(deletion->path));
@@ -128,7 +128,7 @@ void s3api_delete_objects_begin(struct request *request)
     if (write_refuse_read_only(request) || !s3api_finds_bucket(request) ||
         json_body_refuse(request))
         return;
-    deletions = write_context(request, sizeof(*deletions));
+    deletions = request_new_context(request, sizeof(*deletions));
     if (deletions == NULL)
         return;
     request_hold(request, deletions, free_deletions);

@@ -107,7 +107,7 @@ void s3api_create_multipart_begin(struct request *request)
 
     if (s3api_refuse_key(request, &key, NULL) || s3api_refuse_unsupported(request))
         return;
-    create = write_context(request, sizeof(*create));
+    create = request_new_context(request, sizeof(*create));
     if (create == NULL)
         return;
     create->key = key;
@@ -183,7 +183,7 @@ void s3api_abort_multipart_begin(struct request *request)
     if (s3api_refuse_key(request, &key, NULL))
         return;
     upload = s3api_multipart_find(request, key);
-    abort = upload != NULL ? write_context(request, sizeof(*abort)) : NULL;
+    abort = upload != NULL ? request_new_context(request, sizeof(*abort)) : NULL;
     if (abort == NULL)
         return;
     abort->upload = upload;

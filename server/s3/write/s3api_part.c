@@ -78,7 +78,7 @@ void s3api_upload_part_begin(struct request *request)
         !s3api_query_part(request, &number) || write_refuse_absent_body(request))
         return;
     upload = s3api_multipart_find(request, key);
-    put = upload != NULL ? write_context(request, sizeof(*put)) : NULL;
+    put = upload != NULL ? request_new_context(request, sizeof(*put)) : NULL;
     if (put == NULL)
         return;
     put->upload = upload;

@@ -72,7 +72,7 @@ void s3api_upload_part_copy_begin(struct request *request)
         !s3api_query_part(request, &number))
         return;
     upload = s3api_multipart_find(request, key);
-    copy = upload != NULL ? write_context(request, sizeof(*copy)) : NULL;
+    copy = upload != NULL ? request_new_context(request, sizeof(*copy)) : NULL;
     if (copy == NULL)
         return;
     copy->upload = upload;

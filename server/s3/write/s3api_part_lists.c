@@ -364,7 +364,7 @@ enum outcome s3api_list_uploads(struct request *request)
 
     if (!s3api_finds_bucket(request) || !read_page(request, &page))
         return OUTCOME_READY;
-    collection = write_context(request, sizeof(*collection));
+    collection = request_new_context(request, sizeof(*collection));
     if (collection == NULL)
         return OUTCOME_READY;
     request_hold(request, collection, free_collection);

@@ -260,17 +260,6 @@ void write_reply_crowded(struct request *request, unsigned limit, const char *ke
                   "this client already has %u uploads in progress: %s", limit, key);
 }
 
-void *write_context(struct request *request, size_t size)
-{
-    void *context = request_allocate(request, size);
-
-    if (context == NULL)
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
-    else
-        request->context = memset(context, 0, size);
-    return context;
-}
-
 /* --- files at paths --- */
 
 bool file_path_is_writable(struct zt_text path)

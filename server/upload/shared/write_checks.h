@@ -40,9 +40,6 @@ bool write_refuse_tags(struct request *request, const char *if_none_match);
  * background, for the next attempt. */
 bool write_file_sha256(struct server *server, const struct generation *generation,
                        uint8_t out_sha256[32]);
-/* Allocates a request's context: cleared, and freed with the request. Returns NULL if it has
- * replied. */
-void *write_context(struct request *request, size_t size);
 /* Replies to a client that already has as many uploads as the setting named by key allows. */
 void write_reply_crowded(struct request *request, unsigned limit, const char *key);
 

@@ -142,7 +142,7 @@ static struct visit *new_visit(struct request *request)
 
     if (resumable == NULL)
         return NULL;
-    visit = write_context(request, sizeof(*visit));
+    visit = request_new_context(request, sizeof(*visit));
     if (visit == NULL) {
         kept_upload_release(resumable);
         return NULL;

@@ -12,7 +12,6 @@
 #include "upload/shared/write_checks.h"
 #include "upload/tus/tus.h"
 #include "upload/tus/tus_fields.h"
-#include "zt/shards.h"
 
 #define MEDIA_TYPE "application/offset+octet-stream"
 
@@ -129,7 +128,7 @@ struct tus_body *tus_body_new(struct request *request)
     struct tus_body *body = calloc(1, sizeof(*body));
 
     if (body == NULL) {
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        problem_reply_no_memory(request);
         return NULL;
     }
     body->server = request->server;
@@ -302,15 +301,11 @@ bool tus_body_refuse_start(struct request *request, struct tus_body *body)
 static bool hash_chunk(struct tus_body *body, enum zt_digest_algorithm algorithm,
                        struct zt_digest *out_digest)
 {
-    struct zt_source *source;
     struct zt_error error;
-    enum zt_status status;
 
     assert(body->chunk != NULL && staged_file_length(body->chunk) == body->received);
-    status = staged_file_read_back(body->chunk, &source, &error);
-    if (status == ZT_OK)
-        status = zt_source_digest(source, algorithm, NULL, out_digest, &error);
-    return status == ZT_OK || failure_of_store(&body->failure, &error);
+    return staged_file_digest(body->chunk, algorithm, NULL, out_digest, &error) == ZT_OK ||
+           failure_of_store(&body->failure, &error);
 }
 
 static bool check_checksum(struct tus_body *body)

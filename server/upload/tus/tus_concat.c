@@ -203,7 +203,7 @@ void tus_concat_begin(struct request *request, const struct creation *creation)
         refuse_body(request);
         return;
     }
-    concat = write_context(request, sizeof(*concat));
+    concat = request_new_context(request, sizeof(*concat));
     if (concat == NULL)
         return;
     concat->creation = *creation;

@@ -240,7 +240,7 @@ struct resumable *tus_creation_make(struct request *request, const struct creati
     resumable = resumable_new(request->server, id, texts);
     if (resumable == NULL || !copied) {
         kept_upload_release(resumable);
-        problem_reply(request, PROBLEM_INTERNAL, "the server is out of memory");
+        problem_reply_no_memory(request);
         return NULL;
     }
     strcpy(resumable->kept.entry.model, creation->model);

@@ -266,7 +266,7 @@ enum outcome model_delete_handle(struct request *request)
     bool purges = false;
 
     if (removal == NULL) {
-        removal = write_context(request, sizeof(*removal));
+        removal = request_new_context(request, sizeof(*removal));
         if (removal == NULL)
             return OUTCOME_READY;
         removal->server = request->server;
@@ -322,7 +322,7 @@ enum outcome file_delete_handle(struct request *request)
     struct file_removal *removal = request->context;
 
     if (removal == NULL) {
-        removal = write_context(request, sizeof(*removal));
+        removal = request_new_context(request, sizeof(*removal));
         if (removal == NULL)
             return OUTCOME_READY;
         memcpy(removal->path, request->names[0].bytes, request->names[0].length);

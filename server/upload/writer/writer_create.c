@@ -41,7 +41,7 @@ void writer_create_begin(struct request *request)
         write_refuse_preconditions(request, request->names[0], &preconditions) ||
         write_refuse_shadowed(request, request->names[0]) || json_body_refuse(request))
         return;
-    creation = write_context(request, sizeof(*creation));
+    creation = request_new_context(request, sizeof(*creation));
     if (creation == NULL)
         return;
     json_init(&creation->json, false);

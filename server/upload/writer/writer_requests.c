@@ -43,7 +43,7 @@ struct writer_session *writer_resolve(struct request *request, bool is_write)
 
 static void begin(struct request *request, struct writer_session *session)
 {
-    struct writing *writing = write_context(request, sizeof(*writing));
+    struct writing *writing = request_new_context(request, sizeof(*writing));
 
     if (writing == NULL)
         return;

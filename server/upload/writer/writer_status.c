@@ -38,8 +38,7 @@ static void put_attributes(struct json *json, struct zt_text attributes)
 
 static void put_shape(struct json *json, const uint64_t *extents, unsigned rank)
 {
-    json_key_string(json, "shape");
-    json_array_begin(json);
+    json_array_member(json, "shape");
     for (unsigned i = 0; i < rank; i++)
         json_uint(json, extents[i]);
     json_array_end(json);
@@ -94,8 +93,7 @@ static bool put_object(void *context, const struct writer_object *object)
         json_text(json, declared->format);
         put_attributes(json, declared->attributes);
     }
-    json_key_string(json, "components");
-    json_object_begin(json);
+    json_object_member(json, "components");
     for (const struct writer_component *one = object->components; one != NULL; one = one->next)
         put_component(json, writing->target, one);
     json_object_end(json);
@@ -131,8 +129,7 @@ void writer_status_write(struct writer_session *session, struct json *json)
 
     json_object_begin(json);
     put_head(session, json);
-    json_key_string(json, "objects");
-    json_object_begin(json);
+    json_object_member(json, "objects");
     pthread_rwlock_rdlock(&session->contents_lock);
     writer_contents_walk(&session->contents, put_object, &writing);
     pthread_rwlock_unlock(&session->contents_lock);
@@ -151,7 +148,7 @@ struct status {
 void writer_status_begin(struct request *request)
 {
     struct writer_session *session = writer_resolve(request, false);
-    struct status *status = session != NULL ? write_context(request, sizeof(*status)) : NULL;
+    struct status *status = session != NULL ? request_new_context(request, sizeof(*status)) : NULL;
 
     if (status == NULL)
         return;
