@@ -142,26 +142,20 @@ static void begin_json(struct index_page *page, const char *folder)
     snprintf(path, sizeof(path), "%s%s", folder, folder[0] == '\0' ? "" : "/");
     json_init(&page->json, false);
     json_object_begin(&page->json);
-    json_key_string(&page->json, "path");
-    json_put_string(&page->json, path);
-    json_key_string(&page->json, "entries");
-    json_array_begin(&page->json);
+    json_string_member(&page->json, "path", path);
+    json_array_member(&page->json, "entries");
 }
 
 static void add_file_members(struct json *json, const struct tree_entry *entry)
 {
     char text[2 * SHA256_BYTES + 1];
 
-    json_key_string(json, "size");
-    json_uint(json, entry->identity.size_bytes);
-    if (iso_date_format(seconds_of(entry->identity.modified_ns), text)) {
-        json_key_string(json, "modified");
-        json_put_string(json, strcat(text, "Z"));
-    }
+    json_uint_member(json, "size", entry->identity.size_bytes);
+    if (iso_date_format(seconds_of(entry->identity.modified_ns), text))
+        json_string_member(json, "modified", strcat(text, "Z"));
     if (entry->has_sha256) {
         zt_hex_write(text, entry->sha256, SHA256_BYTES);
-        json_key_string(json, "sha256");
-        json_put_string(json, text);
+        json_string_member(json, "sha256", text);
     }
 }
 
@@ -170,14 +164,11 @@ static void add_element(struct index_page *page, const struct tree_entry *entry,
     struct json *json = &page->json;
 
     json_object_begin(json);
-    json_key_string(json, "name");
-    json_put_string(json, entry->path);
-    json_key_string(json, "type");
-    json_put_string(json, entry->is_folder ? "folder" : "file");
+    json_string_member(json, "name", entry->path);
+    json_string_member(json, "type", entry->is_folder ? "folder" : "file");
     if (!entry->is_folder)
         add_file_members(json, entry);
-    json_key_string(json, "href");
-    json_put_string(json, href);
+    json_string_member(json, "href", href);
     json_object_end(json);
 }
 

@@ -173,12 +173,9 @@ static enum outcome reply_links(struct request *request)
     if (json == NULL)
         return OUTCOME_READY;
     json_object_begin(json);
-    json_key_string(json, "name");
-    json_put_string(json, "ztserve");
-    if (request->access == NULL || authorize_knows_client(request)) {
-        json_key_string(json, "version");
-        json_put_string(json, ZTSERVE_VERSION);
-    }
+    json_string_member(json, "name", "ztserve");
+    if (request->access == NULL || authorize_knows_client(request))
+        json_string_member(json, "version", ZTSERVE_VERSION);
     json_key_string(json, "models");
     put_link(request, json, "/v1/models");
     json_key_string(json, "openapi");

@@ -230,12 +230,9 @@ static void write_json(struct preview_view *preview, const double *cells)
 
     picture_range(cells, (size_t)plan->out_rows * plan->out_cols, &low, &high);
     json_object_begin(json);
-    json_key_string(json, "rows");
-    json_uint(json, plan->out_rows);
-    json_key_string(json, "cols");
-    json_uint(json, plan->out_cols);
-    json_key_string(json, "block");
-    json_array_begin(json);
+    json_uint_member(json, "rows", plan->out_rows);
+    json_uint_member(json, "cols", plan->out_cols);
+    json_array_member(json, "block");
     json_uint(json, plan->block_rows);
     json_uint(json, plan->block_cols);
     json_array_end(json);
@@ -243,8 +240,7 @@ static void write_json(struct preview_view *preview, const double *cells)
     write_cell(preview, low);
     json_key_string(json, "high");
     write_cell(preview, high);
-    json_key_string(json, "values");
-    json_array_begin(json);
+    json_array_member(json, "values");
     for (uint32_t row = 0; row < plan->out_rows; row++) {
         json_array_begin(json);
         for (uint32_t col = 0; col < plan->out_cols; col++)

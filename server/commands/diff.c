@@ -162,8 +162,7 @@ static void write_tensor(struct json *json, const char *key, const struct zt_mod
         return;
     component = tensor_component(model, object);
     shape = zt_object_shape(model, object);
-    json_key_string(json, key);
-    json_object_begin(json);
+    json_object_member(json, key);
     json_key_string(json, "format");
     json_text(json, (struct zt_text){object->format, object->format_length});
     json_key_string(json, "dtype");
@@ -171,8 +170,7 @@ static void write_tensor(struct json *json, const char *key, const struct zt_mod
         json_put_string(json, zt_dtype_name(component->dtype));
     else
         json_put_null(json);
-    json_key_string(json, "shape");
-    json_array_begin(json);
+    json_array_member(json, "shape");
     for (unsigned i = 0; i < object->rank; i++)
         json_uint(json, shape[i]);
     json_array_end(json);
@@ -199,8 +197,7 @@ static void write_item(const struct request *request, struct json *json,
 {
     json_key(json, name_of(item));
     json_object_begin(json);
-    json_key_string(json, "change");
-    json_put_string(json, kinds[item->change]);
+    json_string_member(json, "change", kinds[item->change]);
     write_tensor(json, "before", tensor_differences_before(request->differences), item->before);
     write_tensor(json, "after", tensor_differences_after(request->differences), item->after);
     write_numbers(json, &item->numbers);
@@ -216,8 +213,7 @@ static int print_json(const struct request *request)
     json_object_begin(&json);
     for (unsigned i = 0; i < TENSOR_CHANGES; i++)
         json_uint_member(&json, kinds[i], request->counts[i]);
-    json_key_string(&json, "tensors");
-    json_object_begin(&json);
+    json_object_member(&json, "tensors");
     for (uint32_t i = 0; i < request->count; i++)
         if (request->items[i].change != TENSOR_EQUAL)
             write_item(request, &json, &request->items[i]);

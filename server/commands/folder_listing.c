@@ -330,14 +330,11 @@ void folder_listing_print_names(const struct folder_listing *listing, FILE *stre
 
 static void put_error(struct json *json, const struct zt_error *error)
 {
-    json_key_string(json, "error");
-    json_object_begin(json);
-    json_key_string(json, "code");
-    json_put_string(json, error->status == ZT_IO || error->status == ZT_NO_MEMORY
-                              ? "internal"
-                              : "invalid-model");
-    json_key_string(json, "detail");
-    json_put_string(json, error->message);
+    json_object_member(json, "error");
+    json_string_member(json, "code",
+                       error->status == ZT_IO || error->status == ZT_NO_MEMORY ? "internal"
+                                                                               : "invalid-model");
+    json_string_member(json, "detail", error->message);
     json_object_end(json);
 }
 
@@ -346,17 +343,14 @@ static void put_model(struct json *json, const struct listed_model *model)
     json_object_begin(json);
     json_key_string(json, "name");
     json_text(json, model->name);
-    json_key_string(json, "path");
-    json_put_string(json, model->file->path);
-    json_key_string(json, "format");
-    json_put_string(json, model->format);
+    json_string_member(json, "path", model->file->path);
+    json_string_member(json, "format", model->format);
     json_key_string(json, "version");
     if (model->error == NULL)
         json_put_string(json, model->version);
     else
         json_put_null(json);
-    json_key_string(json, "size");
-    json_uint(json, model->size_bytes);
+    json_uint_member(json, "size", model->size_bytes);
     json_key_string(json, "objects");
     if (model->error == NULL)
         json_uint(json, model->object_count);

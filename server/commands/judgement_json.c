@@ -14,14 +14,10 @@ static void put_name(struct json *json, const char *key, const char *name, size_
 
 static void put_failure(struct json *json, const char *key, const struct zt_error *error)
 {
-    json_key_string(json, key);
-    json_object_begin(json);
-    json_key_string(json, "detail");
-    json_put_string(json, error->message);
-    if (error->rule != NULL) {
-        json_key_string(json, "rule");
-        json_put_string(json, error->rule);
-    }
+    json_object_member(json, key);
+    json_string_member(json, "detail", error->message);
+    if (error->rule != NULL)
+        json_string_member(json, "rule", error->rule);
     if (error->has_object)
         put_name(json, "object", error->object, error->object_length);
     if (error->component_length > 0)
@@ -50,8 +46,7 @@ static void put_components(struct json *json, const struct judgement *judgement)
 {
     const struct zt_model *model = judgement->file.model;
 
-    json_key_string(json, "components");
-    json_object_begin(json);
+    json_object_member(json, "components");
     json_uint_member(json, "total", model != NULL ? model->component_count : 0);
     json_uint_member(json, "verified", judgement->verified);
     json_uint_member(json, "undigested", judgement->undigested);
@@ -67,10 +62,8 @@ static void put_judgement(struct json *json, const struct judgement *judgement,
     const bool is_shard = error != NULL && error->status == ZT_DATA_SHARD;
 
     json_object_begin(json);
-    json_key_string(json, "path");
-    json_put_string(json, judgement->path);
-    json_key_string(json, "state");
-    json_put_string(json, error == NULL ? "ok" : is_shard ? "data-shard" : "bad");
+    json_string_member(json, "path", judgement->path);
+    json_string_member(json, "state", error == NULL ? "ok" : is_shard ? "data-shard" : "bad");
     put_kind(json, judgement->file.model);
     put_components(json, judgement);
     if (error != NULL && !is_shard)

@@ -321,13 +321,10 @@ static void put_index(const struct writing *writing, struct json *json)
     const struct zt_model *model = writing->whole->projection->model;
 
     json_object_begin(json);
-    json_key_string(json, "metadata");
-    json_object_begin(json);
-    json_key_string(json, "total_size");
-    json_uint(json, writing->plan->total_bytes);
+    json_object_member(json, "metadata");
+    json_uint_member(json, "total_size", writing->plan->total_bytes);
     json_object_end(json);
-    json_key_string(json, "weight_map");
-    json_object_begin(json);
+    json_object_member(json, "weight_map");
     for (uint32_t i = 0; i < model->object_count; i++) {
         assert(writing->plan->parts[i] < writing->plan->count);
         json_key(json, zt_object_name(&model->objects[i]));

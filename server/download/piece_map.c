@@ -194,8 +194,7 @@ void piece_journal_read(const char *path, const char *url, const struct web_file
 
 static void put(struct json *json, const char *name, const char *text)
 {
-    json_key_string(json, name);
-    json_put_string(json, text);
+    json_string_member(json, name, text);
 }
 
 static bool write_text(const char *path, const struct json *json)

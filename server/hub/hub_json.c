@@ -38,8 +38,7 @@ void hub_json_flag(struct json *json, const char *key, bool value)
 static void put_lfs(struct json *json, const struct hub_file *file, size_t pointer_length)
 {
     assert(pointer_length > 0 && file->has_sha256);
-    json_key_string(json, "lfs");
-    json_object_begin(json);
+    json_object_member(json, "lfs");
     json_string_member(json, "oid", file->etag);
     /* For clients that read it under the name in the Hub's older responses. */
     json_string_member(json, "sha256", file->etag);
@@ -65,8 +64,7 @@ static void put_last_commit(struct json *json, const char *commit, int64_t modif
     if (commit == NULL)
         return;
     hub_date(modified_ns, date);
-    json_key_string(json, "lastCommit");
-    json_object_begin(json);
+    json_object_member(json, "lastCommit");
     json_string_member(json, "id", commit);
     json_string_member(json, "title", HUB_COMMIT_TITLE);
     json_string_member(json, "date", date);
@@ -163,8 +161,7 @@ void hub_json_tags(struct json *json, unsigned tags)
 {
     const char *before = "";
 
-    json_key_string(json, "tags");
-    json_array_begin(json);
+    json_array_member(json, "tags");
     for (unsigned i = 0; hub_tag_at(i) != NULL; i++) {
         if ((tags >> i & 1) == 0 || strcmp(before, hub_tag_at(i)) == 0)
             continue;

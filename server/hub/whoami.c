@@ -32,11 +32,9 @@ enum outcome hub_whoami_get(struct request *request)
     json_string_member(json, "fullname", name);
     json_key_string(json, "orgs");
     json_raw(json, "[]", 2);
-    json_key_string(json, "auth");
-    json_object_begin(json);
+    json_object_member(json, "auth");
     json_string_member(json, "type", "access_token");
-    json_key_string(json, "accessToken");
-    json_object_begin(json);
+    json_object_member(json, "accessToken");
     json_string_member(json, "displayName", name);
     json_string_member(json, "role", role_of(request));
     json_object_end(json);

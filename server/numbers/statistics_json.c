@@ -61,15 +61,13 @@ static void write_subject(struct json *json, const struct statistics_subject *su
         slice != NULL ? slice->shape : zt_object_shape(subject->model, subject->object);
     const unsigned rank = slice != NULL ? slice->rank : subject->object->rank;
 
-    json_key_string(json, "dtype");
-    json_put_string(json, dtype);
+    json_string_member(json, "dtype", dtype);
     json_key_string(json, "type");
     if (component->type != NULL)
         json_text(json, (struct zt_text){component->type, component->type_length});
     else
         json_put_string(json, dtype);
-    json_key_string(json, "shape");
-    json_array_begin(json);
+    json_array_member(json, "shape");
     for (unsigned i = 0; i < rank; i++)
         json_uint(json, shape[i]);
     json_array_end(json);
@@ -117,13 +115,11 @@ static void write_histogram(struct json *json, const struct statistics *statisti
         return;
     }
     json_object_begin(json);
-    json_key_string(json, "edges");
-    json_array_begin(json);
+    json_array_member(json, "edges");
     for (unsigned i = 0; i <= statistics->axis.bins; i++)
         number_write(json, statistics->axis.edges[i]);
     json_array_end(json);
-    json_key_string(json, "counts");
-    json_array_begin(json);
+    json_array_member(json, "counts");
     for (unsigned i = 0; i < statistics->axis.bins; i++)
         json_uint(json, statistics->counts[i]);
     json_array_end(json);

@@ -218,24 +218,15 @@ static void print_object(const struct progress_line *line, int64_t now_ms, bool 
 
     json_init(&json, false);
     json_object_begin(&json);
-    json_key_string(&json, "event");
-    json_put_string(&json, is_end ? "end" : "progress");
-    json_key_string(&json, "operation");
-    json_put_string(&json, line->verb);
-    if (line->name != NULL) {
-        json_key_string(&json, "name");
-        json_put_string(&json, line->name);
-    }
-    json_key_string(&json, "file");
-    json_uint(&json, line->files > 1 ? line->file : 1);
-    json_key_string(&json, "files");
-    json_uint(&json, line->files > 1 ? line->files : 1);
-    json_key_string(&json, "bytes");
-    json_uint(&json, line->done_bytes);
-    json_key_string(&json, "total_bytes");
-    json_uint(&json, line->total_bytes);
-    json_key_string(&json, "bytes_per_s");
-    json_uint(&json, (uint64_t)bytes_s);
+    json_string_member(&json, "event", is_end ? "end" : "progress");
+    json_string_member(&json, "operation", line->verb);
+    if (line->name != NULL)
+        json_string_member(&json, "name", line->name);
+    json_uint_member(&json, "file", line->files > 1 ? line->file : 1);
+    json_uint_member(&json, "files", line->files > 1 ? line->files : 1);
+    json_uint_member(&json, "bytes", line->done_bytes);
+    json_uint_member(&json, "total_bytes", line->total_bytes);
+    json_uint_member(&json, "bytes_per_s", (uint64_t)bytes_s);
     json_key_string(&json, "seconds_left");
     if (seconds < 0)
         json_put_null(&json);

@@ -310,16 +310,14 @@ static void write_failure(struct json *json, const struct zt_model *model,
 
 static void write_counts(struct json *json, const struct verification *verification, uint32_t total)
 {
-    json_key_string(json, "components");
-    json_object_begin(json);
+    json_object_member(json, "components");
     json_uint_member(json, "total", total);
     json_uint_member(json, "verified", sound_count(verification, COMPONENT_VERIFIED));
     json_uint_member(json, "failed", failed_count(verification));
     json_uint_member(json, "unsupported", sound_count(verification, COMPONENT_UNSUPPORTED));
     json_uint_member(json, "undigested", sound_count(verification, COMPONENT_UNDIGESTED));
     json_object_end(json);
-    json_key_string(json, "bytes");
-    json_object_begin(json);
+    json_object_member(json, "bytes");
     json_uint_member(json, "total", verification->stated_bytes);
     json_uint_member(json, "hashed", hashed_bytes(verification));
     json_object_end(json);
@@ -352,8 +350,7 @@ void verifier_report(struct generation *generation, struct json *json)
     json_object_begin(json);
     write_text(json, "state", verification != NULL ? state_word(known) : "unverified");
     write_counts(json, known, generation->model != NULL ? generation->model->component_count : 0);
-    json_key_string(json, "failures");
-    json_array_begin(json);
+    json_array_member(json, "failures");
     for (const struct failure *failure = known->failures; failure != NULL; failure = failure->next)
         write_failure(json, generation->model, failure);
     json_array_end(json);

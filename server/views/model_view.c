@@ -115,13 +115,10 @@ void model_view_write_index(const struct model_view *view, const struct generati
     char name[VIEW_NAME_SIZE];
 
     json_object_begin(json);
-    json_key_string(json, "metadata");
-    json_object_begin(json);
-    json_key_string(json, "total_size");
-    json_uint(json, model_size(model));
+    json_object_member(json, "metadata");
+    json_uint_member(json, "total_size", model_size(model));
     json_object_end(json);
-    json_key_string(json, "weight_map");
-    json_object_begin(json);
+    json_object_member(json, "weight_map");
     for (uint32_t part = 0; part < view->part_count; part++) {
         const struct view_part *of = &view->parts[part];
 

@@ -235,10 +235,8 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
 
     assert(entry->kind < UPLOAD_KINDS);
     json_object_begin(json);
-    json_key_string(json, "id");
-    json_put_string(json, entry->id);
-    json_key_string(json, "kind");
-    json_put_string(json, kind_names[entry->kind]);
+    json_string_member(json, "id", entry->id);
+    json_string_member(json, "kind", kind_names[entry->kind]);
     json_key_string(json, "model");
     if (entry->model[0] != '\0')
         json_put_string(json, entry->model);
@@ -246,12 +244,9 @@ static void write_entry(struct json *json, const struct registry_entry *entry, i
         json_put_null(json);
     manifest_write_seconds(json, "created", entry->created);
     manifest_write_seconds(json, "active", active);
-    json_key_string(json, "received");
-    json_uint(json, atomic_load(&entry->received));
-    if (length > 0) {
-        json_key_string(json, "length");
-        json_uint(json, length);
-    }
+    json_uint_member(json, "received", atomic_load(&entry->received));
+    if (length > 0)
+        json_uint_member(json, "length", length);
     if (entry->kind != UPLOAD_KIND_FILE)
         manifest_write_seconds(json, "expires", time(NULL) + (time_t)expire_s - idle_s(entry));
     json_object_end(json);
@@ -270,8 +265,7 @@ static bool passes(struct name_filter filter, const struct registry_entry *entry
 void registry_write(struct registry *registry, struct name_filter filter, struct json *json)
 {
     json_object_begin(json);
-    json_key_string(json, "uploads");
-    json_array_begin(json);
+    json_array_member(json, "uploads");
     pthread_mutex_lock(&registry->lock);
     for (const struct registry_entry *entry = registry->first; entry != NULL; entry = entry->next)
         if (passes(filter, entry))
