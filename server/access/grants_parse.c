@@ -10,7 +10,6 @@
 #include "base/hex.h"
 #include "base/memory.h"
 #include "input/text_file.h"
-#include "zt/digest.h"
 
 #define KEY "auth.tokens"
 /* Bytes of a certificate's name or of a glob of subjects. */
@@ -133,16 +132,11 @@ static bool add_entry(struct reader *reader, const struct entry *entry)
     return true;
 }
 
-static bool read_line(struct reader *reader)
+static bool read_line(struct line_reader *lines, struct zt_text name)
 {
-    const struct line_reader *lines = &reader->lines;
-    struct entry entry = {
-        .grant = {.line = lines->line,
-                  .print = zt_xxh3(lines->at, (size_t)(lines->end - lines->at)) | 1}};
-    struct zt_text name;
+    struct reader *reader = (struct reader *)lines;
+    struct entry entry = {.grant = {.line = lines->line, .print = lines->print}};
 
-    if (!line_reader_field(&reader->lines, &name))
-        return true;
     if (read_entry(reader, name, &entry) && add_entry(reader, &entry))
         return true;
     clear_entry(&entry);
@@ -230,17 +224,6 @@ static bool check_repeated(struct reader *reader)
 
 /* --- the file --- */
 
-static bool read_lines(struct reader *reader)
-{
-    bool is_wrong;
-
-    line_reader_begin(&reader->lines, reader->grants->text, reader->grants->text_length);
-    while (line_reader_next(&reader->lines, &is_wrong))
-        if (!read_line(reader))
-            return false;
-    return !is_wrong && check_repeated(reader);
-}
-
 struct grants *grants_parse(struct zt_text text, const char *path, char *error, size_t error_size)
 {
     struct grants *grants = calloc(1, sizeof(*grants));
@@ -248,18 +231,10 @@ struct grants *grants_parse(struct zt_text text, const char *path, char *error, 
         .lines = {.key = KEY, .path = path, .error = error, .error_size = error_size},
         .grants = grants};
 
-    if (grants != NULL)
-        grants->text = malloc(text.length + 1);
-    if (grants == NULL || grants->text == NULL) {
+    if (grants == NULL)
         snprintf(error, error_size, KEY ": out of memory");
-        grants_free(grants);
-        return NULL;
-    }
-    if (text.length > 0)
-        memcpy(grants->text, text.bytes, text.length);
-    grants->text[text.length] = '\0';
-    grants->text_length = text.length;
-    if (read_lines(&reader))
+    else if (line_reader_run(&reader.lines, text, read_line, &grants->text) &&
+             check_repeated(&reader))
         return grants;
     grants_free(grants);
     return NULL;

@@ -20,10 +20,9 @@ struct entry {
 };
 
 struct grants {
-    char *path;     /* of the file; NULL: there is none */
-    bool is_public; /* every user of this machine can read it */
-    char *text;     /* of the file; names point into it */
-    size_t text_length;
+    char *path;            /* of the file; NULL: there is none */
+    bool is_public;        /* every user of this machine can read it */
+    char *text;            /* of the file; names point into it */
     struct entry *entries; /* in the order of the file */
     size_t count;
     size_t capacity;

@@ -4,10 +4,12 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/glob.h"
 #include "input/blanks.h"
+#include "zt/digest.h"
 #include "zt/utf8.h"
 
 /* Longer than any line that makes sense: the globs of a line fit into a set. */
@@ -30,16 +32,6 @@ bool line_reader_fail(const struct line_reader *reader, const char *format, ...)
 
 /* --- lines --- */
 
-void line_reader_begin(struct line_reader *reader, char *text, size_t length)
-{
-    assert(text[length] == '\0');
-    reader->line = 0;
-    reader->at = text;
-    reader->end = text;
-    reader->next = text;
-    reader->text_end = text + length;
-}
-
 static bool check_characters(const struct line_reader *reader)
 {
     if (reader->end - reader->at > LINE_MAX_BYTES)
@@ -50,27 +42,6 @@ static bool check_characters(const struct line_reader *reader)
         if (((unsigned char)*at < 0x20 && *at != '\t') || *at == 0x7F)
             return line_reader_fail(reader, "the line contains a control character");
     return true;
-}
-
-bool line_reader_next(struct line_reader *reader, bool *out_wrong)
-{
-    char *newline;
-
-    assert(reader->next <= reader->text_end);
-    *out_wrong = false;
-    if (reader->next == reader->text_end)
-        return false;
-    newline = memchr(reader->next, '\n', (size_t)(reader->text_end - reader->next));
-    reader->line++;
-    reader->at = reader->next;
-    reader->end = newline != NULL ? newline : reader->text_end;
-    reader->next = newline != NULL ? newline + 1 : reader->text_end;
-    /* Lines may end in CR LF. */
-    if (reader->end > reader->at && reader->end[-1] == '\r')
-        reader->end--;
-    *reader->end = '\0';
-    *out_wrong = !check_characters(reader);
-    return !*out_wrong;
 }
 
 /* --- fields --- */
@@ -90,6 +61,47 @@ bool line_reader_field(struct line_reader *reader, struct zt_text *out_field)
     reader->at = end < reader->end ? end + 1 : end;
     *end = '\0';
     *out_field = (struct zt_text){begin, (size_t)(end - begin)};
+    return true;
+}
+
+/* Lines may end in CR LF. */
+static void begin_line(struct line_reader *reader, char *line, char *end)
+{
+    assert(line <= end);
+    if (end > line && end[-1] == '\r')
+        end--;
+    *end = '\0';
+    reader->line++;
+    reader->at = line;
+    reader->end = end;
+    reader->print = zt_xxh3(line, (size_t)(end - line)) | 1;
+}
+
+bool line_reader_run(struct line_reader *reader, struct zt_text text,
+                     bool (*take)(struct line_reader *reader, struct zt_text first),
+                     char **out_copy)
+{
+    char *copy = malloc(text.length + 1);
+    char *const end = copy != NULL ? copy + text.length : NULL;
+    struct zt_text first;
+
+    *out_copy = copy;
+    if (copy == NULL) {
+        snprintf(reader->error, reader->error_size, "%s: out of memory", reader->key);
+        return false;
+    }
+    if (text.length > 0)
+        memcpy(copy, text.bytes, text.length);
+    *end = '\0';
+    for (char *line = copy, *next; line < end; line = next) {
+        char *newline = memchr(line, '\n', (size_t)(end - line));
+
+        next = newline != NULL ? newline + 1 : end;
+        begin_line(reader, line, newline != NULL ? newline : end);
+        if (!check_characters(reader) ||
+            (line_reader_field(reader, &first) && !take(reader, first)))
+            return false;
+    }
     return true;
 }
 

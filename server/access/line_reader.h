@@ -11,20 +11,18 @@ struct line_reader {
     const char *path;
     char *error;
     size_t error_size;
-    unsigned line; /* from 1 */
-    char *at;      /* in the line */
-    char *end;     /* of the line: a NUL */
-    char *next;    /* after the line */
-    char *text_end;
+    unsigned line;  /* from 1 */
+    uint64_t print; /* a hash of the line; not 0 */
+    char *at;       /* in the line */
+    char *end;      /* of the line: a NUL */
 };
 
-/* Begins to read a text, which the reader changes: fields end with a NUL. The text has a NUL after
- * its end. */
-void line_reader_begin(struct line_reader *reader, char *text, size_t length);
-
-/* Moves to the next line. False at the end of the text, or, with an error, if the line is too long
- * or has other characters than text; *out_wrong says which. */
-bool line_reader_next(struct line_reader *reader, bool *out_wrong);
+/* Copies a text, and calls take with the first field of each line that has one. Fields are in
+ * *out_copy, which the caller frees, and end with a NUL. Returns false, with an error, if take does
+ * so, if a line is too long or has other characters than text, or if out of memory. */
+bool line_reader_run(struct line_reader *reader, struct zt_text text,
+                     bool (*take)(struct line_reader *reader, struct zt_text first),
+                     char **out_copy);
 
 /* Cuts out the next field. False at the end of the line, or at a comment. */
 bool line_reader_field(struct line_reader *reader, struct zt_text *out_field);

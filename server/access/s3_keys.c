@@ -10,7 +10,6 @@
 #include "base/glob.h"
 #include "base/memory.h"
 #include "input/text_file.h"
-#include "zt/digest.h"
 
 #define KEY "s3.keys"
 
@@ -20,6 +19,11 @@ struct s3_keys {
     struct s3_key *entries; /* sorted by name */
     size_t count;
     size_t capacity;
+};
+
+struct reader {
+    struct line_reader lines; /* first */
+    struct s3_keys *keys;
 };
 
 /* --- lines --- */
@@ -76,16 +80,11 @@ static bool add_key(const struct line_reader *lines, struct s3_keys *keys, const
     return true;
 }
 
-static bool read_line(struct line_reader *lines, struct s3_keys *keys)
+static bool read_line(struct line_reader *lines, struct zt_text name)
 {
-    struct s3_key key = {
-        .grant = {.line = lines->line,
-                  .print = zt_xxh3(lines->at, (size_t)(lines->end - lines->at)) | 1}};
-    struct zt_text name;
+    struct s3_key key = {.grant = {.line = lines->line, .print = lines->print}};
 
-    if (!line_reader_field(lines, &name))
-        return true;
-    if (read_key(lines, name, &key) && add_key(lines, keys, &key))
+    if (read_key(lines, name, &key) && add_key(lines, ((struct reader *)lines)->keys, &key))
         return true;
     glob_set_free(key.grant.models);
     return false;
@@ -114,36 +113,23 @@ static bool sort_keys(struct line_reader *lines, struct s3_keys *keys)
     return true;
 }
 
-static bool read_lines(struct line_reader *lines, struct s3_keys *keys)
-{
-    bool is_wrong;
-
-    line_reader_begin(lines, keys->text, keys->text_length);
-    while (line_reader_next(lines, &is_wrong))
-        if (!read_line(lines, keys))
-            return false;
-    return !is_wrong && sort_keys(lines, keys);
-}
-
 /* --- the file --- */
 
 struct s3_keys *s3_keys_parse(struct zt_text text, const char *path, char *error, size_t error_size)
 {
     struct s3_keys *keys = calloc(1, sizeof(*keys));
-    struct line_reader lines = {.key = KEY, .path = path, .error = error, .error_size = error_size};
+    struct reader reader = {
+        .lines = {.key = KEY, .path = path, .error = error, .error_size = error_size},
+        .keys = keys};
+    bool is_read;
 
-    if (keys != NULL)
-        keys->text = malloc(text.length + 1);
-    if (keys == NULL || keys->text == NULL) {
+    if (keys == NULL) {
         snprintf(error, error_size, KEY ": out of memory");
-        s3_keys_free(keys);
         return NULL;
     }
-    if (text.length > 0)
-        memcpy(keys->text, text.bytes, text.length);
-    keys->text[text.length] = '\0';
+    is_read = line_reader_run(&reader.lines, text, read_line, &keys->text);
     keys->text_length = text.length;
-    if (read_lines(&lines, keys))
+    if (is_read && sort_keys(&reader.lines, keys))
         return keys;
     s3_keys_free(keys);
     return NULL;
