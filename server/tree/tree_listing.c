@@ -100,7 +100,6 @@ static struct tree_listing *listing_new(const char *folder)
         free(tree);
         return NULL;
     }
-    atomic_init(&tree->references, 1);
     zt_arena_init(&tree->paths, PATHS_BUDGET);
     return tree;
 }
@@ -162,46 +161,14 @@ enum zt_status tree_list_innermost(struct server *server, const char *folder, bo
     return status;
 }
 
-struct tree_listing *tree_listing_hold(struct tree_listing *listing)
-{
-    atomic_fetch_add(&listing->references, 1);
-    return listing;
-}
-
 void tree_listing_release(void *thing)
 {
     struct tree_listing *listing = thing;
 
-    if (listing == NULL || atomic_fetch_sub(&listing->references, 1) != 1)
+    if (listing == NULL)
         return;
     zt_arena_free(&listing->paths);
     free(listing->entries);
     free(listing->folder);
     free(listing);
-}
-
-/* Compares like strcmp, with a text without a NUL at its end. */
-static int compare_text(const char *path, struct zt_text text)
-{
-    const int order = strncmp(path, text.bytes, text.length);
-
-    return order != 0 ? order : path[text.length] != '\0';
-}
-
-const struct tree_entry *tree_listing_find(const struct tree_listing *listing, struct zt_text path)
-{
-    size_t low = 0;
-    size_t high = listing->count;
-
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-
-        if (compare_text(listing->entries[middle].path, path) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < listing->count && compare_text(listing->entries[low].path, path) == 0
-               ? &listing->entries[low]
-               : NULL;
 }

@@ -2,8 +2,6 @@
 #ifndef TREE_TREE_LISTING_H
 #define TREE_TREE_LISTING_H
 
-#include <stdatomic.h>
-
 #include "base/memory.h"
 #include "base/server.h"
 #include "digests/file_hashes.h"
@@ -21,7 +19,6 @@ struct tree_entry {
 
 /* Immutable once tree_list has made it. */
 struct tree_listing {
-    atomic_uint references;
     char *folder; /* "": the root */
     size_t count;
     struct tree_entry *entries; /* sorted bytewise by path; a file comes before a folder with the
@@ -45,12 +42,7 @@ enum zt_status tree_list(struct server *server, const char *folder, bool is_deep
 enum zt_status tree_list_innermost(struct server *server, const char *folder, bool is_deep,
                                    struct tree_listing **out_listing, struct zt_error *error);
 
-struct tree_listing *tree_listing_hold(struct tree_listing *listing);
 /* Accepts NULL; void * for request_hold. */
 void tree_listing_release(void *listing);
-
-/* Returns the entry of a path, the file if both a file and a folder have it; NULL if there is
- * none. */
-const struct tree_entry *tree_listing_find(const struct tree_listing *listing, struct zt_text path);
 
 #endif

@@ -107,12 +107,6 @@ const char *problem_code(enum problem problem)
     return kinds[problem].code;
 }
 
-const char *problem_title(enum problem problem)
-{
-    assert(problem < PROBLEM_COUNT);
-    return kinds[problem].title;
-}
-
 const char *problem_retry_after(enum problem problem)
 {
     assert(problem < PROBLEM_COUNT);
@@ -189,10 +183,8 @@ enum problem problem_of_write(const struct zt_error *error)
 
 static void write_member(struct json *json, const char *name, const char *text)
 {
-    if (text != NULL && text[0] != '\0') {
-        json_key_string(json, name);
-        json_put_string(json, text);
-    }
+    if (text != NULL && text[0] != '\0')
+        json_string_member(json, name, text);
 }
 
 static void write_error_members(struct json *json, const struct zt_error *error)
@@ -206,10 +198,8 @@ static void write_error_members(struct json *json, const struct zt_error *error)
         json_key_string(json, "component");
         json_text(json, (struct zt_text){error->component, error->component_length});
     }
-    if (error->offset != ZT_NO_OFFSET) {
-        json_key_string(json, "offset");
-        json_uint(json, error->offset);
-    }
+    if (error->offset != ZT_NO_OFFSET)
+        json_uint_member(json, "offset", error->offset);
 }
 
 void problem_write(struct json *json, enum problem problem, const char *detail, const char *id,
@@ -221,8 +211,7 @@ void problem_write(struct json *json, enum problem problem, const char *detail, 
     snprintf(type, sizeof(type), "/problems/%s", kinds[problem].code);
     write_member(json, "type", type);
     write_member(json, "title", kinds[problem].title);
-    json_key_string(json, "status");
-    json_uint(json, kinds[problem].status);
+    json_uint_member(json, "status", kinds[problem].status);
     write_member(json, "detail", detail);
     write_member(json, "code", kinds[problem].code);
     write_member(json, "request_id", id);

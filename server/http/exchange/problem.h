@@ -86,7 +86,6 @@ void problem_reply_body(struct request *request, enum problem problem,
 
 unsigned problem_status(enum problem problem);
 const char *problem_code(enum problem problem);
-const char *problem_title(enum problem problem);
 /* Returns the Retry-After of all replies with this problem, in seconds, or NULL. */
 const char *problem_retry_after(enum problem problem);
 /* Adds Retry-After to a reply whose problem is only sometimes temporary, for example a conflict

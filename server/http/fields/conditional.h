@@ -12,7 +12,6 @@ struct preconditions {
     const char *if_none_match;
     const char *if_modified_since;
     const char *if_unmodified_since;
-    const char *if_range;
     /* For a write to a stored file: writes the ETag by which the API knows the current version, at
      * most CONDITIONAL_ETAG_SIZE bytes. NULL: the ETag of GET /files/{path}. */
     void (*write_etag)(const char *path, const struct file_identity *identity, char *out_etag);

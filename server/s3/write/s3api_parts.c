@@ -70,17 +70,6 @@ void s3api_parts_put(struct s3api_parts *table, const struct s3api_part *part)
     table->bytes += part->length;
 }
 
-void s3api_parts_remove(struct s3api_parts *table, uint32_t number)
-{
-    const size_t at = s3api_parts_seek(table, number);
-
-    assert(at < table->count && table->parts[at].number == number);
-    table->bytes -= table->parts[at].length;
-    table->count--;
-    memmove(&table->parts[at], &table->parts[at + 1],
-            (table->count - at) * sizeof(table->parts[0]));
-}
-
 /* --- tags --- */
 
 void s3api_part_etag(const struct s3api_part *part, char out_etag[S3API_PART_ETAG_SIZE])

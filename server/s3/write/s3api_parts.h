@@ -51,7 +51,6 @@ const struct s3api_part *s3api_parts_find(const struct s3api_parts *table, uint3
 bool s3api_parts_reserve(struct s3api_parts *table, size_t more);
 /* Adds a part, or replaces the one with its number. There must be room. */
 void s3api_parts_put(struct s3api_parts *table, const struct s3api_part *part);
-void s3api_parts_remove(struct s3api_parts *table, uint32_t number);
 
 /* Writes the entity tag of a part with its quotes. It follows from the bytes, so that a client that
  * sends them twice may use either answer. It is not their MD5, and does not look like one. */
