@@ -16,11 +16,7 @@
 #include "upload/shared/kept_files.h"
 #include "upload/shared/write_checks.h"
 
-#define FIRST_LINE  "ztserve-multipart 1"
-#define LAST_LINE   "end"
 #define PART_PREFIX "part-"
-/* The metadata, in hex, are the longest line. */
-#define TEXT_MAX ((size_t)64 << 10)
 
 void s3api_part_file_name(uint32_t number, uint32_t version, char out_name[STAGING_NAME_MAX + 1])
 {
@@ -79,58 +75,85 @@ static void print_metadata(const char *metadata, FILE *stream)
     fputc('\n', stream);
 }
 
-static char *print_description(const struct s3api_upload *upload, size_t *out_length)
+static void print_description(const struct kept_upload *kept, FILE *stream)
 {
-    const struct s3api_terms *terms = &upload->terms;
-    char *text = NULL;
-    FILE *stream = open_memstream(&text, out_length);
+    const struct s3api_terms *terms = &((const struct s3api_upload *)kept)->terms;
 
-    if (stream == NULL)
-        return NULL;
-    fprintf(stream, FIRST_LINE "\nkey %s\ncreated %" PRId64 "\n", upload->kept.entry.model,
-            (int64_t)upload->kept.entry.created);
+    fprintf(stream, "key %s\ncreated %" PRId64 "\n", kept->entry.model,
+            (int64_t)kept->entry.created);
     if (terms->algorithm[0] != '\0')
         fprintf(stream, "checksum %s%s\n", terms->algorithm, terms->is_full_object ? " full" : "");
     if (terms->metadata != NULL)
         print_metadata(terms->metadata, stream);
-    fputs(LAST_LINE "\n", stream);
-    if (fclose(stream) == 0)
-        return text;
-    free(text);
-    return NULL;
 }
 
-static enum zt_status write_new(const struct s3api_upload *upload, const char *name,
-                                const char *text, size_t length, struct zt_error *error)
+struct description {
+    char key[MODEL_NAME_MAX + 1];
+    uint64_t created;
+    struct s3api_terms terms;
+};
+
+static bool read_metadata(const char *value, struct s3api_terms *terms)
 {
-    const struct kept_upload *kept = &upload->kept;
-    struct staged_file *file;
-    enum zt_status status =
-        staging_folder_create(kept->server->store->staging, kept->entry.id, name, 0, &file, error);
+    const size_t length = strlen(value) / 2;
 
-    if (status != ZT_OK)
-        return status;
-    status = staged_file_write_at(file, 0, text, length, error);
-    if (status == ZT_OK)
-        status = staged_file_sync(file, error);
-    staged_file_close(file);
-    return status;
+    if (terms->metadata != NULL)
+        return false;
+    terms->metadata = malloc(length + 1);
+    if (terms->metadata == NULL)
+        return false;
+    terms->metadata[length] = '\0';
+    return zt_hex_read_lower(zt_text_from(value), terms->metadata, length) &&
+           strlen(terms->metadata) == length && s3api_meta_is_sound(terms->metadata);
 }
+
+static bool read_checksum(char *value, struct s3api_terms *terms)
+{
+    char *blank = strchr(value, ' ');
+
+    if (blank != NULL && strcmp(blank, " full") != 0)
+        return false;
+    terms->is_full_object = blank != NULL;
+    if (blank != NULL)
+        *blank = '\0';
+    if (value[0] == '\0' || strlen(value) >= sizeof(terms->algorithm))
+        return false;
+    strcpy(terms->algorithm, value);
+    return true;
+}
+
+static bool read_key(const char *value, struct description *description)
+{
+    if (strlen(value) >= sizeof(description->key) || !file_path_is_writable(zt_text_from(value)))
+        return false;
+    strcpy(description->key, value);
+    return true;
+}
+
+static bool take_line(void *out_description, const char *key, char *value)
+{
+    struct description *description = out_description;
+
+    if (strcmp(key, "key") == 0)
+        return read_key(value, description);
+    if (strcmp(key, "created") == 0)
+        return zt_decimal_read(zt_text_from(value), INT64_MAX, &description->created);
+    if (strcmp(key, "checksum") == 0)
+        return read_checksum(value, &description->terms);
+    return strcmp(key, "metadata") == 0 && read_metadata(value, &description->terms);
+}
+
+static const struct kept_description description_format = {
+    .name = S3API_DESCRIPTION_NAME,
+    .format = "ztserve-multipart",
+    .version = 1,
+    .print = print_description,
+    .take = take_line,
+};
 
 enum zt_status s3api_upload_describe(const struct s3api_upload *upload, struct zt_error *error)
 {
-    size_t length;
-    char *text = print_description(upload, &length);
-    enum zt_status status;
-
-    if (text == NULL)
-        return zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
-    if (length > TEXT_MAX)
-        status = zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "the metadata are too long");
-    else
-        status = write_new(upload, S3API_DESCRIPTION_NAME, text, length, error);
-    free(text);
-    return status;
+    return kept_description_write(&description_format, &upload->kept, true, error);
 }
 
 /* --- the records --- */
@@ -171,84 +194,6 @@ enum zt_status s3api_upload_record(struct s3api_upload *upload, const char *line
     upload->records_length += length;
     upload->records += count;
     return ZT_OK;
-}
-
-/* --- reading the description --- */
-
-struct description {
-    char key[MODEL_NAME_MAX + 1];
-    uint64_t created;
-    struct s3api_terms terms;
-    bool is_whole;
-};
-
-static bool read_metadata(const char *value, struct s3api_terms *terms)
-{
-    const size_t length = strlen(value) / 2;
-
-    if (terms->metadata != NULL)
-        return false;
-    terms->metadata = malloc(length + 1);
-    if (terms->metadata == NULL)
-        return false;
-    terms->metadata[length] = '\0';
-    return zt_hex_read_lower(zt_text_from(value), terms->metadata, length) &&
-           strlen(terms->metadata) == length && s3api_meta_is_sound(terms->metadata);
-}
-
-static bool read_checksum(char *value, struct s3api_terms *terms)
-{
-    char *blank = strchr(value, ' ');
-
-    if (blank != NULL && strcmp(blank, " full") != 0)
-        return false;
-    terms->is_full_object = blank != NULL;
-    if (blank != NULL)
-        *blank = '\0';
-    if (value[0] == '\0' || strlen(value) >= sizeof(terms->algorithm))
-        return false;
-    strcpy(terms->algorithm, value);
-    return true;
-}
-
-static bool read_key(const char *value, struct description *description)
-{
-    if (strlen(value) >= sizeof(description->key) || !file_path_is_writable(zt_text_from(value)))
-        return false;
-    strcpy(description->key, value);
-    return true;
-}
-
-static bool read_line(char *line, struct description *description)
-{
-    char *blank = strchr(line, ' ');
-
-    if (blank == NULL) {
-        description->is_whole = strcmp(line, LAST_LINE) == 0;
-        return description->is_whole;
-    }
-    *blank = '\0';
-    if (strcmp(line, "key") == 0)
-        return read_key(blank + 1, description);
-    if (strcmp(line, "created") == 0)
-        return zt_decimal_read(zt_text_from(blank + 1), INT64_MAX, &description->created);
-    if (strcmp(line, "checksum") == 0)
-        return read_checksum(blank + 1, &description->terms);
-    return strcmp(line, "metadata") == 0 && read_metadata(blank + 1, &description->terms);
-}
-
-/* Changes the text. Returns false if it is incomplete or not ours. */
-static bool parse_description(char *text, struct description *out_description)
-{
-    char *rest;
-    char *line = strtok_r(text, "\n", &rest);
-
-    if (line == NULL || strcmp(line, FIRST_LINE) != 0)
-        return false;
-    while (!out_description->is_whole && (line = strtok_r(NULL, "\n", &rest)) != NULL)
-        if (!read_line(line, out_description))
-            return false;
-    return out_description->is_whole && out_description->key[0] != '\0';
 }
 
 /* --- reading the records --- */
@@ -379,15 +324,12 @@ enum kept_opened s3api_upload_files_open(struct server *server, const char *id,
                                          struct kept_upload **out_upload)
 {
     struct description description = {.created = 0};
-    char *text = NULL;
     enum kept_opened opened =
-        kept_text_read(server->store->staging, id, S3API_DESCRIPTION_NAME, TEXT_MAX, &text);
+        kept_description_read(&description_format, server->store->staging, id, &description, NULL);
 
-    if (opened == KEPT_OPENED && !parse_description(text, &description))
-        opened = KEPT_NOT_OURS;
     if (opened == KEPT_OPENED)
-        opened = open_described(server, id, &description, out_upload);
+        opened = description.key[0] != '\0' ? open_described(server, id, &description, out_upload)
+                                            : KEPT_NOT_OURS;
     free(description.terms.metadata);
-    free(text);
     return opened;
 }

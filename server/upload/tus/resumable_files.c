@@ -1,7 +1,7 @@
-/* The files of a resumable upload. "resumable": see resumable_description.h. "state": one line with
- * a number and the system's boot, overwritten in place; it is shorter than a sector, so it is never
- * half written. When publication begins, a second line follows, with the time and the file's
- * SHA-256. "length": one line with a number. */
+/* The files of a resumable upload. "resumable": the client's values from the creation. "state": one
+ * line with a number and the system's boot, overwritten in place; it is shorter than a sector, so
+ * it is never half written. When publication begins, a second line follows, with the time and the
+ * file's SHA-256. "length": one line with a number. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,17 +13,14 @@
 
 #include "store/staging.h"
 #include "upload/shared/kept_files.h"
+#include "upload/shared/write_checks.h"
 #include "upload/tus/resumable.h"
-#include "upload/tus/resumable_description.h"
 #include "upload/tus/tus_fields.h"
 
 #define DATA_NAME     "data"
 #define CREATION_NAME "resumable"
 #define STATE_NAME    "state"
 #define LENGTH_NAME   "length"
-
-/* The header of a request is always smaller. */
-#define CREATION_SIZE_MAX ((size_t)64 << 10)
 
 #define BOOT_SIZE 37 /* a UUID and NUL */
 /* 20 digits, a blank, the boot, a newline. */
@@ -47,6 +44,108 @@ static void read_boot(char out_boot[BOOT_SIZE])
     out_boot[BOOT_SIZE - 1] = '\0';
 }
 
+/* --- the description --- */
+
+/* Written instead of an unknown length. */
+#define UNKNOWN "unknown"
+
+static const char *const text_keys[RESUMABLE_TEXTS] = {
+    [RESUMABLE_METADATA] = "metadata",
+    [RESUMABLE_IF_MATCH] = "if-match",
+    [RESUMABLE_IF_NONE_MATCH] = "if-none-match",
+    [RESUMABLE_IF_UNMODIFIED_SINCE] = "if-unmodified-since",
+    [RESUMABLE_REPR_DIGEST] = "repr-digest",
+    [RESUMABLE_CONCAT] = "concat",
+    [RESUMABLE_OWNER] = "owner",
+};
+
+/* Header fields and clients' names contain no line ends, so each is one line. A length that was
+ * stated later is not part of the description. */
+static void print_description(const struct kept_upload *kept, FILE *stream)
+{
+    const struct resumable *resumable = (const struct resumable *)kept;
+    const uint64_t length = atomic_load(&resumable->length);
+
+    if (kept->entry.model[0] != '\0')
+        fprintf(stream, "model %s\n", kept->entry.model);
+    if (length == RESUMABLE_UNKNOWN)
+        fprintf(stream, "length %s\n", UNKNOWN);
+    else
+        fprintf(stream, "length %" PRIu64 "\n", length);
+    fprintf(stream, "created %" PRId64 "\n", (int64_t)kept->entry.created);
+    for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
+        if (resumable->texts[i] != NULL)
+            fprintf(stream, "%s %s\n", text_keys[i], resumable->texts[i]);
+}
+
+struct description {
+    char model[MODEL_NAME_MAX + 1]; /* empty for a part */
+    uint64_t length;                /* RESUMABLE_UNKNOWN: to be stated later */
+    uint64_t created;
+    char *texts[RESUMABLE_TEXTS]; /* each allocated separately */
+    bool has_length;
+};
+
+static bool take_text(struct description *description, const char *key, const char *value)
+{
+    for (size_t i = 0; i < RESUMABLE_TEXTS; i++) {
+        if (strcmp(key, text_keys[i]) == 0 && description->texts[i] == NULL) {
+            description->texts[i] = strdup(value);
+            return description->texts[i] != NULL;
+        }
+    }
+    return false;
+}
+
+static bool take_model(struct description *description, const char *value)
+{
+    snprintf(description->model, sizeof(description->model), "%s", value);
+    return strlen(value) < sizeof(description->model);
+}
+
+static bool take_length(struct description *description, const char *value)
+{
+    description->length = RESUMABLE_UNKNOWN;
+    description->has_length =
+        strcmp(value, UNKNOWN) == 0 || tus_number_parse(value, &description->length);
+    return description->has_length;
+}
+
+static bool take_line(void *out_description, const char *key, char *value)
+{
+    struct description *description = out_description;
+
+    if (strcmp(key, "model") == 0)
+        return take_model(description, value);
+    if (strcmp(key, "length") == 0)
+        return take_length(description, value);
+    if (strcmp(key, "created") == 0)
+        return tus_number_parse(value, &description->created);
+    return take_text(description, key, value);
+}
+
+static const struct kept_description description_format = {
+    .name = CREATION_NAME,
+    .format = "ztserve-resumable",
+    .version = 1,
+    .print = print_description,
+    .take = take_line,
+};
+
+/* Returns true if the name is right: parts have none, and all others have one. */
+static bool has_its_name(const struct description *description)
+{
+    const char *concat = description->texts[RESUMABLE_CONCAT];
+    const char *metadata = description->texts[RESUMABLE_METADATA];
+    const struct zt_text name = zt_text_from(description->model);
+    const char *urls;
+
+    if (concat != NULL && tus_concat_parse(concat, &urls) == TUS_CONCAT_PART)
+        return name.length == 0;
+    return metadata != NULL && tus_metadata_is_of_file(metadata) ? file_path_is_writable(name)
+                                                                 : model_name_is_plain(name);
+}
+
 /* --- writing --- */
 
 static enum zt_status write_state(struct resumable *resumable, uint64_t durable,
@@ -62,40 +161,6 @@ static enum zt_status write_state(struct resumable *resumable, uint64_t durable,
     return staged_file_write_at(resumable->state_file, 0, line, STATE_SIZE, error);
 }
 
-static enum zt_status write_creation(struct resumable *resumable, struct staged_file *file,
-                                     struct zt_error *error)
-{
-    char *text = NULL;
-    size_t length = 0;
-    FILE *stream = open_memstream(&text, &length);
-    enum zt_status status = ZT_NO_MEMORY;
-
-    if (stream != NULL) {
-        resumable_description_print(resumable, stream);
-        status = fclose(stream) == 0 ? ZT_OK : ZT_NO_MEMORY;
-    }
-    if (status == ZT_OK)
-        status = staged_file_write_at(file, 0, text, length, error);
-    else
-        zt_fail(error, ZT_NO_MEMORY, NULL, ZT_NO_OFFSET, "no memory for an upload");
-    free(text);
-    return status;
-}
-
-static enum zt_status create_description(struct resumable *resumable, struct zt_error *error)
-{
-    struct store *store = resumable->kept.server->store;
-    struct staged_file *file;
-    enum zt_status status = staging_folder_create(store->staging, resumable->kept.entry.id,
-                                                  CREATION_NAME, 0, &file, error);
-
-    if (status == ZT_OK) {
-        status = write_creation(resumable, file, error);
-        staged_file_close(file);
-    }
-    return status;
-}
-
 enum zt_status resumable_files_create(struct resumable *resumable, struct zt_error *error)
 {
     struct store *store = resumable->kept.server->store;
@@ -109,7 +174,7 @@ enum zt_status resumable_files_create(struct resumable *resumable, struct zt_err
                                    &resumable->data, error);
     resumable->follower.stored = resumable->data;
     if (status == ZT_OK)
-        status = create_description(resumable, error);
+        status = kept_description_write(&description_format, &resumable->kept, false, error);
     if (status == ZT_OK)
         status =
             staging_folder_create(store->staging, id, STATE_NAME, 0, &resumable->state_file, error);
@@ -361,7 +426,7 @@ static enum kept_opened open_files(struct resumable *resumable)
 }
 
 static enum kept_opened open_described(struct server *server, const char *id,
-                                       struct resumable_description *description,
+                                       struct description *description,
                                        struct kept_upload **out_upload)
 {
     struct resumable *resumable = resumable_new(server, id, description->texts);
@@ -390,20 +455,13 @@ static enum kept_opened open_described(struct server *server, const char *id,
 enum kept_opened resumable_files_open(struct server *server, const char *id,
                                       struct kept_upload **out_upload)
 {
-    struct resumable_description description;
-    char *text = NULL;
+    struct description description = {.has_length = false};
     enum kept_opened opened =
-        kept_text_read(server->store->staging, id, CREATION_NAME, CREATION_SIZE_MAX, &text);
+        kept_description_read(&description_format, server->store->staging, id, &description, NULL);
 
-    if (opened != KEPT_OPENED)
-        return opened;
-    if (resumable_description_parse(text, &description)) {
-        opened = open_described(server, id, &description, out_upload);
-    } else {
-        opened = KEPT_NOT_OURS;
-        for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
-            free(description.texts[i]);
-    }
-    free(text);
-    return opened;
+    if (opened == KEPT_OPENED && description.has_length && has_its_name(&description))
+        return open_described(server, id, &description, out_upload);
+    for (size_t i = 0; i < RESUMABLE_TEXTS; i++)
+        free(description.texts[i]);
+    return opened == KEPT_OPENED ? KEPT_NOT_OURS : opened;
 }
