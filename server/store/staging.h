@@ -14,7 +14,10 @@
 #include <stdint.h>
 
 #include "disk/disk_space.h"
+#include "zt/digest.h"
 #include "zt/source.h"
+
+struct zt_progress;
 
 /* The prefixes of hidden files in the staging area, and of hidden files that publication makes. */
 #define STAGING_FILE_PREFIX    ".ztserve-upload-"
@@ -108,6 +111,11 @@ enum zt_status staged_file_copy(struct staged_file *from, uint64_t from_offset,
 enum zt_status staged_file_copy_source(struct zt_source *source, uint64_t offset,
                                        struct staged_file *to, uint64_t to_offset, uint64_t length,
                                        struct zt_error *error);
+/* Reads the file back and computes the digest of all its bytes. progress may be NULL. On a worker;
+ * may take long. Fails like zt_source_digest. */
+enum zt_status staged_file_digest(struct staged_file *file, enum zt_digest_algorithm algorithm,
+                                  const struct zt_progress *progress, struct zt_digest *out_digest,
+                                  struct zt_error *error);
 /* Frees the disk space of a range, which then reads as zeros. Returns false, with the bytes
  * unchanged, if the file system cannot do that. */
 bool staged_file_discard(struct staged_file *file, uint64_t offset, uint64_t length);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "store/store_local.h"
+#include "zt/shards.h"
 
 /* Bytes per call. Space is claimed before each call. */
 #define STEP_BYTES   ((uint64_t)16 << 20)
@@ -138,4 +139,16 @@ enum zt_status staged_file_copy_source(struct zt_source *source, uint64_t offset
     struct copy copy = {zt_source_descriptor(source), source, to, offset, to_offset, length};
 
     return run(&copy, error);
+}
+
+enum zt_status staged_file_digest(struct staged_file *file, enum zt_digest_algorithm algorithm,
+                                  const struct zt_progress *progress, struct zt_digest *out_digest,
+                                  struct zt_error *error)
+{
+    struct zt_source *source;
+    enum zt_status status = staged_file_read_back(file, &source, error);
+
+    assert(file->descriptor >= 0);
+    return status == ZT_OK ? zt_source_digest(source, algorithm, progress, out_digest, error)
+                           : status;
 }

@@ -9,8 +9,6 @@
 #include "store/staging.h"
 #include "tree/stored_file.h"
 
-#define BUFFER_BYTES ((size_t)256 << 10)
-
 /* The files of a repository by SHA-256, and the operations that want them. */
 struct objects {
     struct commit *commit;
@@ -84,33 +82,11 @@ static const struct hub_file *find_file(const struct objects *objects, const uin
 
 /* --- copies --- */
 
-static enum zt_status copy_bytes(struct zt_source *source, struct staged_file *to,
-                                 struct zt_hasher *hasher, struct zt_error *error)
-{
-    const uint64_t size = zt_source_size(source);
-    uint8_t *buffer = malloc(BUFFER_BYTES);
-    enum zt_status status = buffer != NULL ? ZT_OK : zt_fail_memory(error, "a copy");
-
-    for (uint64_t at = 0; status == ZT_OK && at < size;) {
-        const size_t length = size - at < BUFFER_BYTES ? (size_t)(size - at) : BUFFER_BYTES;
-
-        status = zt_source_read_at(source, at, buffer, length, error);
-        if (status == ZT_OK)
-            status = staged_file_write_at(to, at, buffer, length, error);
-        if (status == ZT_OK)
-            zt_hasher_update(hasher, buffer, length);
-        at += length;
-    }
-    free(buffer);
-    return status;
-}
-
-/* The copied bytes are hashed, so that only the bytes named by the oid are published. */
+/* The copy is hashed, so that only the bytes named by the oid are published. */
 static bool copy_source(struct commit *commit, struct commit_operation *operation,
                         struct zt_source *source)
 {
     struct staged_file *file;
-    struct zt_hasher *hasher;
     struct zt_digest digest;
     struct zt_error error;
     enum zt_status status;
@@ -118,14 +94,9 @@ static bool copy_source(struct commit *commit, struct commit_operation *operatio
     if (!commit_open_place(commit) || !commit_make_file(commit, operation->length, &file))
         return false;
     commit_give_file(commit, operation);
-    status = zt_hasher_new(ZT_DIGEST_SHA256, &hasher);
-    if (status == ZT_OK) {
-        status = copy_bytes(source, file, hasher, &error);
-        zt_hasher_finish(hasher, &digest);
-        zt_hasher_free(hasher);
-    } else {
-        zt_fail_memory(&error, "hashing");
-    }
+    status = staged_file_copy_source(source, 0, file, 0, zt_source_size(source), &error);
+    if (status == ZT_OK)
+        status = staged_file_digest(file, ZT_DIGEST_SHA256, NULL, &digest, &error);
     staged_file_close(file);
     if (status != ZT_OK)
         return failure_of_store(&commit->failure, &error);

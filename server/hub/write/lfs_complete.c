@@ -14,7 +14,6 @@
 #include "input/json_read.h"
 #include "store/staging.h"
 #include "upload/shared/write_checks.h"
-#include "zt/shards.h"
 
 struct completion {
     struct lfs_permit permit;
@@ -111,12 +110,10 @@ static bool read_body(struct request *request, struct completion *self)
 static bool check_whole(struct completion *self, struct staged_object *object)
 {
     struct staged_file *file = staged_file(object);
-    struct zt_source *source;
     struct zt_digest digest;
     struct zt_error error;
 
-    if (staged_file_read_back(file, &source, &error) != ZT_OK ||
-        zt_source_digest(source, ZT_DIGEST_SHA256, NULL, &digest, &error) != ZT_OK)
+    if (staged_file_digest(file, ZT_DIGEST_SHA256, NULL, &digest, &error) != ZT_OK)
         return failure_of_store(&self->failure, &error);
     return (staged_file_length(file) == self->permit.length &&
             memcmp(digest.bytes, self->sha256, sizeof(self->sha256)) == 0) ||

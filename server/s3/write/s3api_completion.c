@@ -258,9 +258,6 @@ static enum zt_status compute(const struct s3api_completion *completion, enum ch
                               struct staged_file *file, struct zt_digest *out_value,
                               struct zt_error *error)
 {
-    struct zt_source *source;
-    enum zt_status status;
-
     assert(completion->is_stated[checksum] && file != NULL);
     *out_value = completion->stated[checksum];
     if (checksum == CHECKSUM_SHA256) {
@@ -269,10 +266,7 @@ static enum zt_status compute(const struct s3api_completion *completion, enum ch
     }
     if (s3api_checksum_combine(checksum, completion->list, completion->count, out_value))
         return ZT_OK;
-    status = staged_file_read_back(file, &source, error);
-    return status == ZT_OK ? zt_source_digest(source, completion->stated[checksum].algorithm, NULL,
-                                              out_value, error)
-                           : status;
+    return staged_file_digest(file, completion->stated[checksum].algorithm, NULL, out_value, error);
 }
 
 static bool check_checksums(struct s3api_completion *completion, struct staged_file *file)

@@ -7,7 +7,6 @@
 
 #include "api/stored_reply.h"
 #include "base/server.h"
-#include "digests/hash_source.h"
 #include "http/exchange/authorize.h"
 #include "http/fields/checksums.h"
 #include "s3/s3api_meta.h"
@@ -94,33 +93,12 @@ static bool check_size(const struct object_copy *copy, struct failure *failure)
                           (unsigned long long)most);
 }
 
-/* Reads the copy, not the source, so that the digest is of the bytes that are published. */
-static enum zt_status hash_copy(struct staged_file *stored, uint8_t out_sha256[32],
-                                struct zt_error *error)
-{
-    struct zt_hasher *hasher = NULL;
-    struct zt_source *source;
-    struct zt_digest digest;
-    uint64_t at = 0;
-    enum zt_status status = staged_file_read_back(stored, &source, error);
-
-    if (status == ZT_OK && zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
-        status = zt_fail_memory(error, "hashing");
-    if (status == ZT_OK)
-        status = hash_source(source, &at, zt_source_size(source), hasher, error);
-    if (status == ZT_OK) {
-        zt_hasher_finish(hasher, &digest);
-        memcpy(out_sha256, digest.bytes, SHA256_BYTES);
-    }
-    zt_hasher_free(hasher);
-    return status;
-}
-
 static bool store_copy(struct object_copy *copy)
 {
     const struct stored_file *file = copy->source.file;
     struct publication *publication = &copy->publication;
     const uint64_t size = zt_source_size(file->source);
+    struct zt_digest digest;
     struct zt_error error;
     enum zt_status status =
         staging_create(publication->server->store->staging, size, &publication->stored, &error);
@@ -128,12 +106,13 @@ static bool store_copy(struct object_copy *copy)
     assert(publication->is_file && !copy->failure.is_set);
     if (status == ZT_OK)
         status = staged_file_copy_source(file->source, 0, publication->stored, 0, size, &error);
-    if (status == ZT_OK && file->has_sha256)
-        memcpy(publication->published.sha256, file->sha256, sizeof(file->sha256));
-    else if (status == ZT_OK)
-        status = hash_copy(publication->stored, publication->published.sha256, &error);
+    /* Of the copy, not the source: the digest must be of the bytes that are published. */
+    if (status == ZT_OK && !file->has_sha256)
+        status = staged_file_digest(publication->stored, ZT_DIGEST_SHA256, NULL, &digest, &error);
     if (status != ZT_OK)
         return failure_of_store(&copy->failure, &error);
+    memcpy(publication->published.sha256, file->has_sha256 ? file->sha256 : digest.bytes,
+           sizeof(publication->published.sha256));
     return stored_file_is_unwritten(file) ||
            failure_refuse(&copy->failure, PROBLEM_CONFLICT,
                           "the source was written to while it was copied");

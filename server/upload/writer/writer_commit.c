@@ -17,7 +17,6 @@
 #include "upload/shared/publication.h"
 #include "upload/writer/writer_journal.h"
 #include "upload/writer/writer_layout.h"
-#include "zt/shards.h"
 #include "zt/verify.h"
 
 struct commit {
@@ -135,12 +134,11 @@ static bool hash_file(struct commit *commit)
 {
     const struct zt_progress progress = {keep_alive, &commit->session->kept};
     struct zt_digest digest;
-    struct zt_source *source;
     struct zt_error error;
 
     assert(commit->publication.stored != NULL);
-    if (staged_file_read_back(commit->publication.stored, &source, &error) != ZT_OK ||
-        zt_source_digest(source, ZT_DIGEST_SHA256, &progress, &digest, &error) != ZT_OK)
+    if (staged_file_digest(commit->publication.stored, ZT_DIGEST_SHA256, &progress, &digest,
+                           &error) != ZT_OK)
         return fail_store(commit, &error);
     memcpy(commit->publication.published.sha256, digest.bytes,
            sizeof(commit->publication.published.sha256));
