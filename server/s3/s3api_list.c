@@ -177,13 +177,6 @@ static void write_key(struct list *list, const struct facts *facts)
     xml_write_close(xml, "Contents");
 }
 
-static void write_prefix(const struct list *list, struct zt_text prefix)
-{
-    xml_write_open(list->xml, "CommonPrefixes", NULL);
-    s3api_xml_key(list->xml, "Prefix", prefix, list->is_url);
-    xml_write_close(list->xml, "CommonPrefixes");
-}
-
 /* Writes where the next page begins. In version 1, clients continue after the last key if there is
  * no delimiter. */
 static void write_next(const struct list *list)
@@ -240,7 +233,7 @@ static void write_document(struct request *request, struct list *list)
         }
     for (size_t i = 0; i < list->page.count; i++)
         if (list->page.items[i].is_prefix)
-            write_prefix(list, list->page.items[i].key);
+            s3api_xml_prefix(list->xml, list->page.items[i].key, list->is_url);
     xml_write_close(list->xml, "ListBucketResult");
 }
 
@@ -281,17 +274,6 @@ static void list_on_worker(struct request *request)
 }
 
 /* --- the query --- */
-
-/* Returns false if it has replied. */
-static bool read_limit(struct request *request, size_t *out_limit)
-{
-    uint64_t limit = S3API_PAGE_MAX;
-
-    if (!s3api_query_number(request, "max-keys", 0, INT32_MAX, &limit))
-        return false;
-    *out_limit = limit < S3API_PAGE_MAX ? (size_t)limit : S3API_PAGE_MAX;
-    return true;
-}
 
 /* Finds where the page begins. Returns false if it has replied. */
 static bool read_start(struct request *request, struct list *list)
@@ -334,7 +316,7 @@ static bool read_query(struct request *request, struct list *list)
     list->has_owner = list->is_second && zt_text_is(text, "true");
     return s3api_query_text(request, "prefix", &is_there, &list->query.prefix) &&
            s3api_query_text(request, "delimiter", &is_there, &list->query.delimiter) &&
-           read_limit(request, &list->query.limit) &&
+           s3api_query_limit(request, "max-keys", &list->query.limit) &&
            s3api_query_encoding(request, &list->is_url) && read_start(request, list);
 }
 
@@ -372,13 +354,9 @@ static struct list *begin(struct request *request)
 
     if (!s3api_finds_bucket(request))
         return NULL;
-    list = request_allocate(request, sizeof(*list));
-    if (list == NULL) {
-        problem_reply_no_memory(request);
+    list = request_new_context(request, sizeof(*list));
+    if (list == NULL)
         return NULL;
-    }
-    memset(list, 0, sizeof(*list));
-    request->context = list;
     list->xml = s3api_xml_new(request);
     if (list->xml == NULL || !read_query(request, list))
         return NULL;

@@ -16,7 +16,7 @@
 /* Maximum number of items of a page. */
 #define S3API_PAGE_MAX 1000
 
-/* Keys in bytewise order, each once. */
+/* Keys in bytewise order. Lists of uploads have some of them several times. */
 struct s3api_keys {
     size_t count;
     struct zt_text (*key_at)(void *context, size_t index);

@@ -7,6 +7,7 @@
 #include "http/exchange/problem.h"
 #include "http/exchange/s3api_error.h"
 #include "http/fields/uri.h"
+#include "s3/s3api_listing.h"
 
 bool s3api_query_text(struct request *request, const char *name, bool *out_is_there,
                       struct zt_text *out_text)
@@ -45,6 +46,16 @@ bool s3api_query_number(struct request *request, const char *name, uint64_t leas
     s3api_problem(request, S3API_INVALID_ARGUMENT, "%s must be a number from %llu to %llu", name,
                   (unsigned long long)least, (unsigned long long)most);
     return false;
+}
+
+bool s3api_query_limit(struct request *request, const char *name, size_t *out_limit)
+{
+    uint64_t limit = S3API_PAGE_MAX;
+
+    if (!s3api_query_number(request, name, 0, INT32_MAX, &limit))
+        return false;
+    *out_limit = limit < S3API_PAGE_MAX ? (size_t)limit : S3API_PAGE_MAX;
+    return true;
 }
 
 bool s3api_query_encoding(struct request *request, bool *out_is_url)

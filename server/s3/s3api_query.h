@@ -14,6 +14,10 @@ bool s3api_query_text(struct request *request, const char *name, bool *out_is_th
 bool s3api_query_number(struct request *request, const char *name, uint64_t least, uint64_t most,
                         uint64_t *number);
 
+/* Reads the maximum number of items of a page; at most and by default S3API_PAGE_MAX. Returns false
+ * if it has replied. */
+bool s3api_query_limit(struct request *request, const char *name, size_t *out_limit);
+
 /* Reads encoding-type: whether keys are to be percent-encoded. Returns false if it has replied. */
 bool s3api_query_encoding(struct request *request, bool *out_is_url);
 

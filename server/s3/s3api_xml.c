@@ -47,6 +47,13 @@ void s3api_xml_key(struct xml_writer *xml, const char *name, struct zt_text key,
     xml_write_close(xml, name);
 }
 
+void s3api_xml_prefix(struct xml_writer *xml, struct zt_text prefix, bool is_url)
+{
+    xml_write_open(xml, "CommonPrefixes", NULL);
+    s3api_xml_key(xml, "Prefix", prefix, is_url);
+    xml_write_close(xml, "CommonPrefixes");
+}
+
 void s3api_xml_time(struct xml_writer *xml, const char *name, time_t time)
 {
     char text[ISO_DATE_SIZE + sizeof(".000Z")];
@@ -74,13 +81,10 @@ static void release(void *thing)
 
 struct xml_writer *s3api_xml_new(struct request *request)
 {
-    struct xml_writer *xml = request_allocate(request, sizeof(*xml));
+    struct xml_writer *xml = request_new_memory(request, sizeof(*xml));
 
-    if (xml == NULL) {
-        problem_reply_no_memory(request);
+    if (xml == NULL)
         return NULL;
-    }
-    *xml = (struct xml_writer){.text = {.bytes = NULL}};
     request_hold(request, xml, release);
     return xml;
 }

@@ -35,6 +35,9 @@ void s3api_xml_begin(struct xml_writer *xml, const char *name);
  * encoding-type=url; slashes stay. XML cannot represent some characters otherwise. */
 void s3api_xml_key(struct xml_writer *xml, const char *name, struct zt_text key, bool is_url);
 
+/* Writes a common prefix of a list. */
+void s3api_xml_prefix(struct xml_writer *xml, struct zt_text prefix, bool is_url);
+
 /* Writes an element with a time in whole seconds, as in HEAD: "2026-11-22T12:44:36.000Z". */
 void s3api_xml_time(struct xml_writer *xml, const char *name, time_t time);
 

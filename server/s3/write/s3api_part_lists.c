@@ -6,15 +6,13 @@
 #include "base/server.h"
 #include "http/exchange/authorize.h"
 #include "http/exchange/s3api_error.h"
+#include "s3/s3api_listing.h"
 #include "s3/s3api_query.h"
 #include "s3/s3api_request.h"
 #include "s3/s3api_xml.h"
 #include "s3/write/handlers.h"
 #include "s3/write/s3api_multipart.h"
 #include "upload/shared/write_checks.h"
-
-/* The most entries of one response. */
-#define PAGE_MAX 1000
 
 static void add_terms(struct xml_writer *xml, const struct s3api_terms *terms)
 {
@@ -46,14 +44,14 @@ static void add_part(struct xml_writer *xml, const struct s3api_part *part)
 
 /* The lock must be held. */
 static void add_parts(struct xml_writer *xml, const struct s3api_upload *upload, uint32_t after,
-                      uint64_t most)
+                      size_t most)
 {
     const struct s3api_parts *parts = &upload->parts;
     const size_t first = s3api_parts_seek(parts, after + 1);
     const size_t left = parts->count - first;
-    const size_t count = left < most ? left : (size_t)most;
+    const size_t count = left < most ? left : most;
 
-    assert(first <= parts->count && most <= PAGE_MAX);
+    assert(first <= parts->count && most <= S3API_PAGE_MAX);
     xml_write_uint(xml, "PartNumberMarker", after);
     xml_write_uint(xml, "NextPartNumberMarker",
                    count > 0 ? parts->parts[first + count - 1].number : after);
@@ -64,7 +62,7 @@ static void add_parts(struct xml_writer *xml, const struct s3api_upload *upload,
 }
 
 static enum outcome reply_parts(struct request *request, struct s3api_upload *upload,
-                                uint32_t after, uint64_t most)
+                                uint32_t after, size_t most)
 {
     static const char root[] = "ListPartsResult";
     struct xml_writer *xml = s3api_xml_new(request);
@@ -91,7 +89,7 @@ enum outcome s3api_list_parts(struct request *request)
     struct zt_text key;
     struct s3api_upload *upload;
     uint64_t after = 0;
-    uint64_t most = PAGE_MAX;
+    size_t most;
 
     if (!s3api_find_key(request, &key))
         return OUTCOME_READY;
@@ -100,12 +98,12 @@ enum outcome s3api_list_parts(struct request *request)
     upload = s3api_multipart_find(request, key);
     if (upload == NULL ||
         !s3api_query_number(request, "part-number-marker", 0, INT32_MAX, &after) ||
-        !s3api_query_number(request, "max-parts", 0, INT32_MAX, &most))
+        !s3api_query_limit(request, "max-parts", &most))
         return OUTCOME_READY;
     if (s3api_upload_state(upload) == S3API_UPLOAD_PUBLISHED)
         return s3api_problem(request, S3API_NO_SUCH_UPLOAD, "this upload was completed");
     return reply_parts(request, upload, after < S3API_PARTS_MAX ? (uint32_t)after : S3API_PARTS_MAX,
-                       most < PAGE_MAX ? most : PAGE_MAX);
+                       most);
 }
 
 /* --- the uploads of the bucket --- */
@@ -117,46 +115,51 @@ struct listed {
     struct s3api_terms terms; /* without metadata */
 };
 
-struct collection {
+/* The state of a request. */
+struct list {
     const struct request *request;
-    struct zt_text prefix;
+    bool is_url; /* keys are percent-encoded */
+    struct zt_text key_marker;
+    struct zt_text id_marker;
+    struct s3api_page_query query;
     struct listed *uploads;
     size_t count;
     size_t capacity;
+    size_t first; /* index after the upload of both markers */
     bool is_out_of_memory;
+    struct s3api_page page;
 };
 
-static bool add_upload(struct collection *collection, const struct s3api_upload *upload)
+static bool add_upload(struct list *list, const struct s3api_upload *upload)
 {
     const struct registry_entry *entry = &upload->kept.entry;
     struct listed *listed;
 
-    if (zt_array_reserve(&collection->uploads, &collection->capacity, collection->count + 1,
-                         sizeof(*collection->uploads), SIZE_MAX) != ZT_OK)
+    if (zt_array_reserve(&list->uploads, &list->capacity, list->count + 1, sizeof(*list->uploads),
+                         SIZE_MAX) != ZT_OK)
         return false;
-    assert(collection->count < collection->capacity);
-    listed = &collection->uploads[collection->count];
+    assert(list->count < list->capacity);
+    listed = &list->uploads[list->count];
     *listed = (struct listed){.key = strdup(entry->model), .created = entry->created};
     if (listed->key == NULL)
         return false;
     memcpy(listed->id, entry->id, sizeof(listed->id));
     listed->terms = upload->terms;
     listed->terms.metadata = NULL;
-    collection->count++;
+    list->count++;
     return true;
 }
 
 /* Collects the uploads that the client may see, and finds none. */
 static bool collect(const void *context, const struct kept_upload *upload)
 {
-    struct collection *collection = *(struct collection *const *)context;
+    struct list *list = *(struct list *const *)context;
     const struct zt_text key = zt_text_from(upload->entry.model);
 
-    if (upload->entry.kind == UPLOAD_KIND_MULTIPART && !collection->is_out_of_memory &&
-        zt_text_starts_with(key, collection->prefix) &&
-        authorize_sees_file(collection->request, key) &&
+    if (upload->entry.kind == UPLOAD_KIND_MULTIPART && !list->is_out_of_memory &&
+        zt_text_starts_with(key, list->query.prefix) && authorize_sees_file(list->request, key) &&
         s3api_upload_state((const struct s3api_upload *)upload) == S3API_UPLOAD_OPEN)
-        collection->is_out_of_memory = !add_upload(collection, (const struct s3api_upload *)upload);
+        list->is_out_of_memory = !add_upload(list, (const struct s3api_upload *)upload);
     return false;
 }
 
@@ -172,55 +175,46 @@ static int compare(const void *a, const void *b)
                                           : strcmp(one->id, other->id);
 }
 
-struct page {
-    struct zt_text delimiter;
-    struct zt_text key_marker;
-    struct zt_text id_marker;
-    uint64_t most;
-    bool is_url;
-};
+/* --- their page --- */
 
-/* What a page has so far: uploads, then common prefixes, which are collected meanwhile. */
-struct listing {
-    struct xml_writer *xml;
-    struct xml_writer prefixes;
-    struct zt_text last_prefix;
-    const struct listed *last; /* NULL: none */
-    uint64_t count;
-    bool is_truncated;
-};
-
-/* Returns the index of the first upload after the markers. */
-static size_t seek(const struct collection *collection, const struct page *page)
+/* Returns the index after the upload that both markers name; 0: there is none. */
+static size_t find_marked(const struct list *list)
 {
-    size_t first = 0;
-
-    while (page->key_marker.length > 0 && first < collection->count) {
-        const struct listed *listed = &collection->uploads[first];
-        const int order = strcmp(listed->key, page->key_marker.bytes);
-
-        if (order > 0)
-            break;
-        first++;
-        if (order == 0 && page->id_marker.length > 0 && zt_text_is(page->id_marker, listed->id))
-            break;
-    }
-    return first;
+    for (size_t i = 0; i < list->count && list->id_marker.length > 0; i++)
+        if (zt_text_is(list->id_marker, list->uploads[i].id) &&
+            zt_text_is(list->key_marker, list->uploads[i].key))
+            return i + 1;
+    return 0;
 }
 
-/* Returns the common prefix that is listed instead of a key; empty: none. */
-static struct zt_text common_prefix(const struct collection *collection, const struct page *page,
-                                    const struct listed *listed)
+static const struct listed *upload_at(const struct list *list, size_t index)
 {
-    const char *rest = listed->key + collection->prefix.length;
-    const char *found =
-        page->delimiter.length > 0
-            ? memmem(rest, strlen(rest), page->delimiter.bytes, page->delimiter.length)
-            : NULL;
+    assert(index < list->count - list->first);
+    return &list->uploads[list->first + index];
+}
 
-    if (found == NULL)
-        return (struct zt_text){NULL, 0};
-    return (struct zt_text){listed->key, (size_t)(found - listed->key) + page->delimiter.length};
+static struct zt_text key_at(void *context, size_t index)
+{
+    return zt_text_from(upload_at(context, index)->key);
+}
+
+static bool is_seen(void *context, size_t index)
+{
+    (void)context;
+    (void)index;
+    return true;
+}
+
+static void select_page(struct list *list)
+{
+    struct s3api_keys keys = {.key_at = key_at, .is_seen = is_seen, .context = list};
+
+    if (list->count > 0)
+        qsort(list->uploads, list->count, sizeof(list->uploads[0]), compare);
+    list->first = find_marked(list);
+    list->query.after = list->first == 0 ? list->key_marker : (struct zt_text){"", 0};
+    keys.count = list->count - list->first;
+    s3api_page_select(&keys, &list->query, &list->page);
 }
 
 static void add_listed(struct xml_writer *xml, const struct listed *listed, bool is_url)
@@ -236,73 +230,34 @@ static void add_listed(struct xml_writer *xml, const struct listed *listed, bool
     xml_write_close(xml, "Upload");
 }
 
-static void add_prefix(struct listing *listing, struct zt_text prefix, bool is_url)
+static void add_markers(struct xml_writer *xml, const struct list *list)
 {
-    xml_write_open(&listing->prefixes, "CommonPrefixes", NULL);
-    s3api_xml_key(&listing->prefixes, "Prefix", prefix, is_url);
-    xml_write_close(&listing->prefixes, "CommonPrefixes");
-}
+    const struct s3api_item *last;
 
-/* Returns false if the page is full. */
-static bool add_item(struct listing *listing, const struct collection *collection,
-                     const struct page *page, const struct listed *listed)
-{
-    const struct zt_text prefix = common_prefix(collection, page, listed);
-
-    if (prefix.length > 0 &&
-        (zt_text_equal(prefix, listing->last_prefix) || zt_text_equal(prefix, page->key_marker)))
-        return true;
-    assert(listing->count <= page->most && !listing->is_truncated);
-    listing->is_truncated = listing->count == page->most;
-    if (listing->is_truncated)
-        return false;
-    if (prefix.length > 0)
-        add_prefix(listing, prefix, page->is_url);
-    else
-        add_listed(listing->xml, listed, page->is_url);
-    listing->last_prefix = prefix;
-    listing->last = listed;
-    listing->count++;
-    return true;
-}
-
-static void add_markers(const struct listing *listing, const struct page *page)
-{
-    const struct zt_text prefix = listing->last_prefix;
-
-    if (!listing->is_truncated || listing->last == NULL)
+    if (!list->page.is_truncated)
         return;
-    s3api_xml_key(listing->xml, "NextKeyMarker",
-                  prefix.length > 0 ? prefix : zt_text_from(listing->last->key), page->is_url);
-    if (prefix.length == 0)
-        xml_write_string(listing->xml, "NextUploadIdMarker", listing->last->id);
+    assert(list->page.count > 0);
+    last = &list->page.items[list->page.count - 1];
+    s3api_xml_key(xml, "NextKeyMarker", last->key, list->is_url);
+    if (!last->is_prefix)
+        xml_write_string(xml, "NextUploadIdMarker", upload_at(list, last->index)->id);
 }
 
-static void append(struct xml_writer *xml, const struct xml_writer *more)
+static void add_page(struct xml_writer *xml, const struct list *list)
 {
-    xml->text.failed = xml->text.failed || more->text.failed;
-    if (!more->text.failed)
-        zt_buffer_append(&xml->text, more->text.bytes, more->text.length);
+    const struct s3api_page *page = &list->page;
+
+    add_markers(xml, list);
+    xml_write_bool(xml, "IsTruncated", page->is_truncated);
+    for (size_t i = 0; i < page->count; i++)
+        if (!page->items[i].is_prefix)
+            add_listed(xml, upload_at(list, page->items[i].index), list->is_url);
+    for (size_t i = 0; i < page->count; i++)
+        if (page->items[i].is_prefix)
+            s3api_xml_prefix(xml, page->items[i].key, list->is_url);
 }
 
-static void write_page(struct xml_writer *xml, const struct collection *collection,
-                       const struct page *page)
-{
-    struct listing listing = {.xml = xml};
-
-    assert(page->most <= PAGE_MAX);
-
-    for (size_t i = seek(collection, page); i < collection->count; i++)
-        if (!add_item(&listing, collection, page, &collection->uploads[i]))
-            break;
-    add_markers(&listing, page);
-    xml_write_bool(xml, "IsTruncated", listing.is_truncated && page->most > 0);
-    append(xml, &listing.prefixes);
-    xml_writer_free(&listing.prefixes);
-}
-
-static enum outcome reply_uploads(struct request *request, const struct collection *collection,
-                                  const struct page *page)
+static enum outcome reply_uploads(struct request *request, const struct list *list)
 {
     static const char root[] = "ListMultipartUploadsResult";
     struct xml_writer *xml = s3api_xml_new(request);
@@ -311,72 +266,61 @@ static enum outcome reply_uploads(struct request *request, const struct collecti
         return OUTCOME_READY;
     s3api_xml_begin(xml, root);
     xml_write_string(xml, "Bucket", request->server->config->s3.bucket);
-    s3api_xml_key(xml, "KeyMarker", page->key_marker, page->is_url);
-    xml_write_text(xml, "UploadIdMarker", page->id_marker);
-    s3api_xml_key(xml, "Prefix", collection->prefix, page->is_url);
-    if (page->delimiter.length > 0)
-        s3api_xml_key(xml, "Delimiter", page->delimiter, page->is_url);
-    if (page->is_url)
+    s3api_xml_key(xml, "KeyMarker", list->key_marker, list->is_url);
+    xml_write_text(xml, "UploadIdMarker", list->id_marker);
+    s3api_xml_key(xml, "Prefix", list->query.prefix, list->is_url);
+    if (list->query.delimiter.length > 0)
+        s3api_xml_key(xml, "Delimiter", list->query.delimiter, list->is_url);
+    if (list->is_url)
         xml_write_string(xml, "EncodingType", "url");
-    xml_write_uint(xml, "MaxUploads", page->most);
-    write_page(xml, collection, page);
+    xml_write_uint(xml, "MaxUploads", list->query.limit);
+    add_page(xml, list);
     xml_write_close(xml, root);
     return s3api_xml_reply(request, 200, xml);
 }
 
-static void free_collection(void *thing)
+static void free_uploads(void *thing)
 {
-    struct collection *collection = thing;
+    struct list *list = thing;
 
-    for (size_t i = 0; i < collection->count; i++)
-        free(collection->uploads[i].key);
-    free(collection->uploads);
+    for (size_t i = 0; i < list->count; i++)
+        free(list->uploads[i].key);
+    free(list->uploads);
 }
 
 /* Returns false if it has replied. */
-static bool read_page(struct request *request, struct page *page)
+static bool read_query(struct request *request, struct list *list)
 {
+    struct s3api_page_query *query = &list->query;
     bool has_key;
     bool is_there;
 
-    page->most = PAGE_MAX;
-    if (!s3api_query_number(request, "max-uploads", 0, INT32_MAX, &page->most) ||
-        !s3api_query_text(request, "delimiter", &is_there, &page->delimiter) ||
-        !s3api_query_text(request, "key-marker", &has_key, &page->key_marker) ||
-        !s3api_query_encoding(request, &page->is_url))
-        return false;
-    page->most = page->most < PAGE_MAX ? page->most : PAGE_MAX;
-    if (has_key && !s3api_query_text(request, "upload-id-marker", &is_there, &page->id_marker))
-        return false;
-    /* Compared with strcmp. */
-    page->key_marker.bytes = request_copy(request, page->key_marker.bytes, page->key_marker.length);
-    if (page->key_marker.bytes == NULL)
-        problem_reply_no_memory(request);
-    return page->key_marker.bytes != NULL;
+    return s3api_query_limit(request, "max-uploads", &query->limit) &&
+           s3api_query_text(request, "delimiter", &is_there, &query->delimiter) &&
+           s3api_query_text(request, "key-marker", &has_key, &list->key_marker) &&
+           s3api_query_encoding(request, &list->is_url) &&
+           (!has_key ||
+            s3api_query_text(request, "upload-id-marker", &is_there, &list->id_marker)) &&
+           s3api_query_text(request, "prefix", &is_there, &query->prefix);
 }
 
 enum outcome s3api_list_uploads(struct request *request)
 {
-    struct collection *collection;
+    struct list *list;
     struct kept_upload *none;
-    struct page page = {.most = 0};
-    bool is_there;
 
-    if (!s3api_finds_bucket(request) || !read_page(request, &page))
+    if (!s3api_finds_bucket(request))
         return OUTCOME_READY;
-    collection = request_new_context(request, sizeof(*collection));
-    if (collection == NULL)
+    list = request_new_context(request, sizeof(*list));
+    if (list == NULL || !read_query(request, list))
         return OUTCOME_READY;
-    request_hold(request, collection, free_collection);
-    collection->request = request;
-    if (!s3api_query_text(request, "prefix", &is_there, &collection->prefix))
-        return OUTCOME_READY;
-    none = kept_uploads_search(request->server->kept, collect, &collection);
+    request_hold(request, list, free_uploads);
+    list->request = request;
+    none = kept_uploads_search(request->server->kept, collect, &list);
     assert(none == NULL);
     (void)none;
-    if (collection->is_out_of_memory)
+    if (list->is_out_of_memory)
         return problem_reply_no_memory(request);
-    if (collection->count > 0)
-        qsort(collection->uploads, collection->count, sizeof(collection->uploads[0]), compare);
-    return reply_uploads(request, collection, &page);
+    select_page(list);
+    return reply_uploads(request, list);
 }
