@@ -318,6 +318,7 @@ static int add_conditional(scmp_filter_ctx filter)
         MUST_BE("ioctl", 1, WHOLE, SIOCOUTQ),
         MUST_BE("ioctl", 1, WHOLE, TCGETS),
         MUST_BE("ioctl", 1, WHOLE, FICLONE),
+        MUST_BE("ioctl", 1, WHOLE, FIDEDUPERANGE),
         MUST_BE("prctl", 0, WHOLE, PR_SET_NAME),
         MUST_BE("prctl", 0, WHOLE, PR_SET_VMA),
         /* The process itself: abort, limits. */

@@ -1,4 +1,5 @@
-/* A timer on the first loop starts a worker that removes files, a limited number each time. */
+/* A timer on the first loop starts a worker that removes files, a limited number each time, and
+ * then lets replaced files share extents with their successors. */
 #include "serve/collection.h"
 
 #include <stdatomic.h>
@@ -17,6 +18,8 @@
  * files does not keep the disk from serving others. */
 #define LOOK_S    2
 #define FILES_MAX 256
+/* How many bytes of files are compared each time, to share them: at most 128 MiB a second. */
+#define COMPARED_MAX ((uint64_t)256 << 20)
 /* How often commits are examined for their age, if none was made meanwhile. */
 #define AGE_MS (INT64_C(600) * 1000)
 
@@ -28,6 +31,7 @@ struct collection {
     atomic_bool is_queued;
     /* Of the job. */
     bool has_more;
+    bool shares_more;
     unsigned seen;    /* server->commits_recorded before the last complete collection */
     int64_t ended_ms; /* when that ended; 0: never */
 };
@@ -39,9 +43,8 @@ static bool is_due(const struct collection *collection)
            clock_ms() - collection->ended_ms >= AGE_MS;
 }
 
-static void run_collection(struct job *job)
+static void collect(struct collection *collection)
 {
-    struct collection *collection = (struct collection *)job;
     const unsigned recorded = atomic_load(&collection->server->commits_recorded);
     struct zt_error error;
 
@@ -53,6 +56,16 @@ static void run_collection(struct job *job)
         collection->seen = recorded;
         collection->ended_ms = clock_ms();
     }
+}
+
+static void run_collection(struct job *job)
+{
+    struct collection *collection = (struct collection *)job;
+    struct server *server = collection->server;
+
+    if (is_due(collection))
+        collect(collection);
+    collection->shares_more = versions_share(server->store, COMPARED_MAX, &server->draining);
     atomic_store(&collection->is_queued, false);
 }
 
@@ -64,7 +77,8 @@ static void on_timer(void *context)
     if (read(collection->timer, &times, sizeof(times)) != (ssize_t)sizeof(times) ||
         atomic_load(&collection->server->draining) || atomic_exchange(&collection->is_queued, true))
         return;
-    if (is_due(collection))
+    if (is_due(collection) || collection->shares_more ||
+        versions_may_share(collection->server->store))
         workers_submit_idle(collection->server->workers, &collection->job);
     else
         atomic_store(&collection->is_queued, false);

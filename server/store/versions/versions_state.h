@@ -3,6 +3,7 @@
 #define STORE_VERSIONS_VERSIONS_STATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "store/versions/versions_store.h"
 #include "zt/source.h"
@@ -23,6 +24,7 @@ struct versions {
     struct store_ops ops;
     struct store_claim_ops claims;
     struct versions_options options;
+    struct versions_sharing *sharing;                  /* NULL: none */
     pthread_mutex_t lock;                              /* protects what follows */
     struct versions_checked checked[VERSIONS_CHECKED]; /* a ring */
     unsigned next_checked;
@@ -79,6 +81,18 @@ enum zt_status versions_open_file(struct versions *versions, const struct versio
  * that no file has; a file whose commit was forgotten gets a time of change that no file has. */
 bool versions_source_identity(struct versions *versions, struct zt_source *source,
                               struct file_identity *out_identity);
+
+/* --- extents (versions_share.c) --- */
+
+struct versions_sharing *versions_sharing_new(void);
+/* Accepts NULL. */
+void versions_sharing_free(struct versions_sharing *sharing);
+/* Notes that a path has another file now; the earlier one, of this size, was kept. */
+void versions_share_later(struct versions *versions, const char *path, uint64_t size_bytes,
+                          const uint8_t sha256[32]);
+/* For versions_may_share and versions_share. */
+bool versions_has_pairs(const struct versions *versions);
+bool versions_share_pairs(struct versions *versions, uint64_t most_bytes, const atomic_bool *stop);
 
 /* --- operations (versions_walk.c) --- */
 

@@ -33,16 +33,24 @@ typedef enum zt_status (*keep_file)(struct history *history, const char *path,
                                     const struct file_identity *identity, const uint8_t sha256[32],
                                     struct zt_error *error);
 
+/* A file that was kept. */
+struct kept {
+    bool is_kept;
+    uint64_t size_bytes;
+    uint8_t sha256[32];
+};
+
 /* Keeps the file that a path has, unless its replacement has the same bytes. Returns ZT_NOT_FOUND
  * if there is none; ZT_STALE. */
 static enum zt_status keep_once(struct versions *versions, const char *path,
-                                const uint8_t *replacement, keep_file keep, struct zt_error *error)
+                                const uint8_t *replacement, keep_file keep, struct kept *out_kept,
+                                struct zt_error *error)
 {
     const struct versions_options *options = &versions->options;
     struct store *inner = versions->base.inner;
     struct file_identity identity;
     struct zt_source *source;
-    uint8_t sha256[32];
+    uint8_t *sha256 = out_kept->sha256;
     enum zt_status status = inner->ops->open(inner, path, &source, &identity, error);
 
     if (status != ZT_OK)
@@ -50,20 +58,23 @@ static enum zt_status keep_once(struct versions *versions, const char *path,
     zt_source_close(source);
     status = options->sha256(options->context, path, &identity, sha256, error);
     if (status != ZT_OK ||
-        (replacement != NULL && memcmp(replacement, sha256, sizeof(sha256)) == 0))
+        (replacement != NULL && memcmp(replacement, sha256, sizeof(out_kept->sha256)) == 0))
         return status;
-    return keep(options->history, path, &identity, sha256, error);
+    status = keep(options->history, path, &identity, sha256, error);
+    out_kept->is_kept = status == ZT_OK;
+    out_kept->size_bytes = identity.size_bytes;
+    return status;
 }
 
 /* Returns ZT_OK also if there is no file. */
 static enum zt_status keep_present(struct versions *versions, const char *path,
                                    const uint8_t *replacement, keep_file keep,
-                                   struct zt_error *error)
+                                   struct kept *out_kept, struct zt_error *error)
 {
     enum zt_status status = ZT_STALE;
 
     for (unsigned i = 0; i < KEEP_TRIES && status == ZT_STALE; i++)
-        status = keep_once(versions, path, replacement, keep, error);
+        status = keep_once(versions, path, replacement, keep, out_kept, error);
     if (status == ZT_STALE)
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
                        "the present file cannot be kept, because another program is changing it");
@@ -78,15 +89,19 @@ static enum zt_status fail_of_commit(struct zt_error *error)
 static enum zt_status publish(struct store *store, struct staged_file *file, const char *path,
                               const struct store_expected *expected, struct zt_error *error)
 {
+    struct versions *versions = versions_of(store);
+    struct kept kept = {.is_kept = false};
     enum zt_status status = ZT_OK;
 
     if (is_of_commit(path))
         return fail_of_commit(error);
     if (expected->what != STORE_EXPECTS_NOTHING)
-        status = keep_present(versions_of(store), path, expected->sha256, history_keep_file, error);
-    return status == ZT_OK
-               ? inner_of(store)->ops->publish(inner_of(store), file, path, expected, error)
-               : status;
+        status = keep_present(versions, path, expected->sha256, history_keep_file, &kept, error);
+    if (status == ZT_OK)
+        status = inner_of(store)->ops->publish(inner_of(store), file, path, expected, error);
+    if (status == ZT_OK && kept.is_kept)
+        versions_share_later(versions, path, kept.size_bytes, kept.sha256);
+    return status;
 }
 
 /* Where links are not permitted, keeping the file has removed it. */
@@ -95,16 +110,17 @@ static enum zt_status remove_file(struct store *store, const char *path,
 {
     struct store *inner = inner_of(store);
     struct versions *versions = versions_of(store);
+    struct kept ignored;
     enum zt_status kept;
     enum zt_status status;
 
     if (is_of_commit(path))
         return fail_of_commit(error);
-    kept = keep_once(versions, path, NULL, history_keep_file, error);
+    kept = keep_once(versions, path, NULL, history_keep_file, &ignored, error);
     if (kept == ZT_STALE)
-        kept = keep_present(versions, path, NULL, history_keep_file, error);
+        kept = keep_present(versions, path, NULL, history_keep_file, &ignored, error);
     if (kept == ZT_UNSUPPORTED)
-        kept = keep_once(versions, path, NULL, history_keep_removed, error);
+        kept = keep_once(versions, path, NULL, history_keep_removed, &ignored, error);
     if (kept != ZT_OK && kept != ZT_NOT_FOUND)
         return kept;
     status = inner->ops->remove(inner, path, expected, error);
@@ -310,6 +326,7 @@ static void close_versions(struct store *store)
     struct versions *versions = versions_of(store);
     struct store *inner = store->inner;
 
+    versions_sharing_free(versions->sharing);
     history_close(versions->options.history);
     pthread_mutex_destroy(&versions->lock);
     free(versions);
@@ -358,7 +375,33 @@ enum zt_status versions_store_open(struct store *inner, const struct versions_op
                                     .history = options->history};
     versions->options = *options;
     set_ops(versions);
+    if (versions->base.is_here)
+        versions->sharing = versions_sharing_new();
     pthread_mutex_init(&versions->lock, NULL);
     *out_store = &versions->base;
     return ZT_OK;
+}
+
+/* --- extents --- */
+
+/* Returns NULL if there is no store of versions among the inner ones. */
+static struct versions *versions_in(struct store *store)
+{
+    while (store != NULL && store->ops->publish != publish)
+        store = store->inner;
+    return store != NULL ? versions_of(store) : NULL;
+}
+
+bool versions_share(struct store *store, uint64_t most_bytes, const atomic_bool *stop)
+{
+    struct versions *versions = versions_in(store);
+
+    return versions != NULL && versions_share_pairs(versions, most_bytes, stop);
+}
+
+bool versions_may_share(struct store *store)
+{
+    const struct versions *versions = versions_in(store);
+
+    return versions != NULL && versions_has_pairs(versions);
 }

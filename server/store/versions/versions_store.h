@@ -3,6 +3,8 @@
 #ifndef STORE_VERSIONS_VERSIONS_STORE_H
 #define STORE_VERSIONS_VERSIONS_STORE_H
 
+#include <stdatomic.h>
+
 #include "store/store.h"
 #include "store/versions/history.h"
 
@@ -22,5 +24,12 @@ struct versions_options {
  * refuses explains that commits cannot be written to. */
 enum zt_status versions_store_open(struct store *inner, const struct versions_options *options,
                                    struct store **out_store, struct zt_error *error);
+
+/* Lets files that were replaced share extents on disk with the files that replaced them, where the
+ * file system can: compares at most so many bytes of them, until `stop` is set. Returns true if
+ * there may be more to share. Does nothing for other stores. Call it on one worker; takes long. */
+bool versions_share(struct store *store, uint64_t most_bytes, const atomic_bool *stop);
+/* Returns true if files have been replaced since. Never waits. */
+bool versions_may_share(struct store *store);
 
 #endif
