@@ -23,6 +23,7 @@
 #include "zt/decode.h"
 #include "zt/digest.h"
 #include "zt/shards.h"
+#include "zt/verify.h"
 #include "zt/xor.h"
 
 #define CODING     "xor-zstd"
@@ -172,21 +173,35 @@ static bool is_candidate(const struct component_view *view, const struct generat
            may_be_base(view, generation, *out_index, &is_known);
 }
 
-/* Hashes a component. Returns true if it is the base. Also keeps the digest for the decoded bytes,
- * so that later requests do not hash the component again: the digest of stored bytes may have to
- * wait for its pieces, or for a verification. */
+static bool is_abandoned(struct request *request)
+{
+    const struct waiter *waiter = request_waiter(request);
+
+    return waiter->is_gone != NULL && waiter->is_gone(waiter);
+}
+
+static bool goes_on(void *context, uint64_t bytes)
+{
+    (void)bytes;
+    return !is_abandoned(context);
+}
+
+/* Hashes a component unless the client leaves. Returns true if it is the base. Also keeps the
+ * digest for the decoded bytes, so that later requests do not hash the component again: the digest
+ * of stored bytes may have to wait for its pieces, or for a verification. */
 static bool try_candidate(struct request *request, struct generation *candidate, uint32_t index,
                           struct held_component *out_found)
 {
     const struct difference_view *difference =
         ((const struct component_view *)request->context)->difference;
     struct generation *generation = catalog_update(request->server->catalog, candidate->path);
+    const struct zt_progress progress = {goes_on, request};
     uint8_t sha256[SHA256_BYTES];
     struct zt_error error;
     struct zt_files files;
 
     if (generation == candidate &&
-        difference_hash(request->server, generation, index, NULL, sha256, &error) == ZT_OK) {
+        difference_hash(request->server, generation, index, &progress, sha256, &error) == ZT_OK) {
         decoded_digest_learn(generation, index, sha256);
         stored_digest_learn(request->server, generation, index, sha256);
         files = generation_files(generation);
@@ -213,7 +228,7 @@ static bool find_unhashed(struct request *request, struct held_component *out_fo
     for (size_t i = 0; all != NULL && i < count; i++) {
         uint32_t index;
 
-        if (!is_found && tried < CANDIDATES_MAX &&
+        if (!is_found && tried < CANDIDATES_MAX && !is_abandoned(request) &&
             name_filter_passes(filter, generation_name(all[i])) &&
             is_candidate(request->context, all[i], &index)) {
             tried++;
@@ -277,7 +292,7 @@ static bool find_kept(struct request *request, struct held_component *out_found)
                      &(struct history_range){zt_text_from(HISTORY_MAIN), UINT64_MAX, COMMITS_MAX},
                      &commits, &count, &ignored) != ZT_OK)
         return false;
-    for (size_t i = 0; i < count && !is_found; i++) {
+    for (size_t i = 0; i < count && !is_found && !is_abandoned(request); i++) {
         struct generation *generation = open_at(request, &repo, commits[i].id);
 
         is_found = generation != NULL && find_in_commit(request, generation, &tried, out_found);
@@ -373,8 +388,9 @@ static void hash_on_worker(struct request *request)
     const struct component_view *view = request->context;
     struct difference_view *difference = view->difference;
     struct generation *generation = request->generation;
+    const struct zt_progress progress = {goes_on, request};
 
-    if (difference_hash(request->server, generation, view->index, NULL,
+    if (difference_hash(request->server, generation, view->index, &progress,
                         difference->component.sha256, &difference->error) != ZT_OK)
         return;
     zt_error_clear(&difference->error);
