@@ -308,14 +308,10 @@ static void find_on_worker(struct request *request)
         ((const struct component_view *)request->context)->difference;
     struct held_component found;
 
-    if (!held_component_find(request->server, difference->sha256, authorize_filter(request),
-                             &found) &&
-        !find_kept(request, &found) && !find_unhashed(request, &found))
-        return;
     /* A mirrored file that is not verified yet vouches for nothing. */
-    if (generation_is_unverified(found.generation))
-        generation_release(found.generation);
-    else
+    if (held_component_find(request->server, difference->sha256, authorize_filter(request), true,
+                            &found) ||
+        find_kept(request, &found) || find_unhashed(request, &found))
         difference->base = found;
 }
 

@@ -355,7 +355,7 @@ static bool decoded_sha256_of(const struct generation *generation, uint32_t comp
 }
 
 static bool find_decoded_in(struct generation *generation, const uint8_t sha256[SHA256_BYTES],
-                            struct component_place *out_place)
+                            unsigned *io_skip, struct component_place *out_place)
 {
     if (generation->model == NULL || atomic_load(&generation->retired))
         return false;
@@ -363,7 +363,7 @@ static bool find_decoded_in(struct generation *generation, const uint8_t sha256[
         uint8_t own[SHA256_BYTES];
 
         if (!decoded_sha256_of(generation, i, own) || memcmp(own, sha256, SHA256_BYTES) != 0 ||
-            atomic_load(&generation->states[i]) == COMPONENT_CORRUPT)
+            atomic_load(&generation->states[i]) == COMPONENT_CORRUPT || (*io_skip)-- > 0)
             continue;
         *out_place = (struct component_place){generation_hold(generation), i};
         return true;
@@ -372,15 +372,15 @@ static bool find_decoded_in(struct generation *generation, const uint8_t sha256[
 }
 
 bool blob_find_decoded(struct server *server, const uint8_t sha256[SHA256_BYTES],
-                       struct name_filter filter, struct component_place *out_place)
+                       struct blob_search search, struct component_place *out_place)
 {
     size_t count;
     struct generation **all = catalog_hold_all(server->catalog, &count);
     bool found = false;
 
     for (size_t i = 0; all != NULL && i < count; i++) {
-        found = found || (name_filter_passes(filter, generation_name(all[i])) &&
-                          find_decoded_in(all[i], sha256, out_place));
+        found = found || (name_filter_passes(search.filter, generation_name(all[i])) &&
+                          find_decoded_in(all[i], sha256, &search.skip, out_place));
         generation_release(all[i]);
     }
     free(all);

@@ -33,7 +33,7 @@ enum blob_answer blob_find(struct server *server, const uint8_t sha256[SHA256_BY
  * server has computed it, in a model that passes the filter. It searches all of these digests, so
  * call it on a worker. */
 bool blob_find_decoded(struct server *server, const uint8_t sha256[SHA256_BYTES],
-                       struct name_filter filter, struct component_place *out_place);
+                       struct blob_search search, struct component_place *out_place);
 
 /* --- for the verifier, which owns the index --- */
 

@@ -8,14 +8,14 @@
 #include "verify/blob_index.h"
 #include "zt/decode.h"
 
-/* Maximum number of candidates tried per digest: some may be compressed, or their file may be
- * gone. */
+/* Maximum number of candidates tried per digest: some may be compressed or not verified, or their
+ * file may be gone. */
 #define TRIES_MAX 16
 
 /* The index may refer to a generation whose file is closed or has changed, so the file is opened
  * and compared again. */
 static bool open_found(struct server *server, const struct component_place *place, bool is_decoded,
-                       struct held_component *out_held)
+                       bool only_verified, struct held_component *out_held)
 {
     struct generation *generation = catalog_update(server->catalog, place->generation->path);
 
@@ -26,28 +26,23 @@ static bool open_found(struct server *server, const struct component_place *plac
         assert(place->component < generation->model->component_count);
         *out_held = (struct held_component){generation, place->component, component,
                                             zt_files_source(&files, component)};
-        if (out_held->source != NULL && (is_decoded || zt_component_is_plain(component)))
+        if (out_held->source != NULL && (is_decoded || zt_component_is_plain(component)) &&
+            !(only_verified && generation_is_unverified(generation)))
             return true;
     }
     generation_release(generation);
     return false;
 }
 
-static bool find_decoded(struct server *server, const uint8_t sha256[SHA256_BYTES],
-                         struct name_filter filter, struct held_component *out_held)
+static bool find_place(struct server *server, const uint8_t sha256[SHA256_BYTES], bool is_decoded,
+                       struct blob_search search, struct component_place *out_place)
 {
-    struct component_place place;
-    bool found;
-
-    if (!blob_find_decoded(server, sha256, filter, &place))
-        return false;
-    found = open_found(server, &place, true, out_held);
-    generation_release(place.generation);
-    return found;
+    return is_decoded ? blob_find_decoded(server, sha256, search, out_place)
+                      : blob_find(server, sha256, search, out_place) == BLOB_FOUND;
 }
 
-static bool find_stored(struct server *server, const uint8_t sha256[SHA256_BYTES],
-                        struct name_filter filter, struct held_component *out_held)
+static bool find(struct server *server, const uint8_t sha256[SHA256_BYTES], bool is_decoded,
+                 struct name_filter filter, bool only_verified, struct held_component *out_held)
 {
     bool found = false;
 
@@ -55,17 +50,18 @@ static bool find_stored(struct server *server, const uint8_t sha256[SHA256_BYTES
         const struct blob_search search = {skip, true, filter};
         struct component_place place;
 
-        if (blob_find(server, sha256, search, &place) != BLOB_FOUND)
+        if (!find_place(server, sha256, is_decoded, search, &place))
             return false;
-        found = open_found(server, &place, false, out_held);
+        found = open_found(server, &place, is_decoded, only_verified, out_held);
         generation_release(place.generation);
     }
     return found;
 }
 
 bool held_component_find(struct server *server, const uint8_t sha256[SHA256_BYTES],
-                         struct name_filter filter, struct held_component *out_held)
+                         struct name_filter filter, bool only_verified,
+                         struct held_component *out_held)
 {
-    return find_stored(server, sha256, filter, out_held) ||
-           find_decoded(server, sha256, filter, out_held);
+    return find(server, sha256, false, filter, only_verified, out_held) ||
+           find(server, sha256, true, filter, only_verified, out_held);
 }

@@ -14,10 +14,12 @@ struct held_component {
 };
 
 /* Finds a component in the models that pass the filter: knowing a digest must not give access to
- * the bytes. Components known to be corrupt are skipped. The digest may be one that the file
- * states, so the caller verifies the component, or compares the bytes that it reads. Call it on a
- * worker. Returns false if there is none. */
+ * the bytes. Components known to be corrupt are skipped, and, with only_verified, mirrored files
+ * that are not verified yet. The digest may be one that the file states, so the caller verifies the
+ * component, or compares the bytes that it reads. Call it on a worker. Returns false if there is
+ * none. */
 bool held_component_find(struct server *server, const uint8_t sha256[SHA256_BYTES],
-                         struct name_filter filter, struct held_component *out_held);
+                         struct name_filter filter, bool only_verified,
+                         struct held_component *out_held);
 
 #endif

@@ -193,7 +193,7 @@ bool arrival_pull_held(struct arrival *arrival)
         return pull_checked(arrival, &own, source);
     /* Only in models that the client may see. */
     if (!held_component_find(arrival->session->kept.server, arrival->terms.wanted_sha256,
-                             arrival->terms.filter, &held))
+                             arrival->terms.filter, false, &held))
         return failure_refuse(&arrival->failure, PROBLEM_COMPONENT_NOT_FOUND,
                               "the server has no component with these bytes");
     pulled = pull_checked(arrival, held.component, held.source);

@@ -5,6 +5,7 @@
 #include "verify/blob_index.h"
 #include "verify/component_digests.h"
 #include "verify/digest_work.h"
+#include "verify/held_component.h"
 #include "zt/verify.h"
 
 enum { A, B, C, D };
@@ -421,4 +422,44 @@ TEST_ON(struct world *world, corrupt_candidates_are_passed_over)
     assert_int_equal(blob(world, 65, 0), BLOB_FOUND);
     assert_int_equal(world_verdict(world, generation, B), COMPONENT_CORRUPT);
     assert_int_equal(blob(world, 65, 0), BLOB_CORRUPT);
+}
+
+static bool state_unverified(struct store *store, const char *path,
+                             const struct file_identity *identity, struct store_stated *out_stated)
+{
+    (void)store;
+    (void)identity;
+    memset(out_stated, 0, sizeof(*out_stated));
+    return strncmp(path, "mirrored", 8) == 0;
+}
+
+static bool find_held(struct world *world, uint64_t first, bool only_verified)
+{
+    const struct name_filter any = {NULL, NULL};
+    struct held_component held;
+    uint8_t sha256[32];
+    bool found;
+
+    expected(first, 16, sha256);
+    found = held_component_find(&world->server, sha256, any, only_verified, &held);
+    if (found) {
+        assert_string_equal(held.generation->path, only_verified ? "m.zt" : "mirrored.zt");
+        generation_release(held.generation);
+    }
+    return found;
+}
+
+TEST_ON(struct world *world, unverified_files_of_a_mirror_are_passed_over)
+{
+    static struct store_revision_ops revisions;
+
+    revisions.state = state_unverified;
+    world->server.store->revisions = &revisions;
+    world_add(world, "m.zt", true);
+    world_add(world, "mirrored.zt", true);
+    assert_true(find_held(world, 0, false));
+    assert_true(find_held(world, 0, true));
+    world_command(world, "rm m.zt");
+    assert_true(find_held(world, 0, false));
+    assert_false(find_held(world, 0, true));
 }
