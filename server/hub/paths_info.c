@@ -16,6 +16,9 @@
 /* A form and its parts. */
 #define FORM_TYPE "application/x-www-form-urlencoded"
 #define PATHS_MAX 10000
+/* In a JSON body: the paths, and members that clients may add. */
+#define COMMAS_MAX   ((size_t)PATHS_MAX + 1000)
+#define BRACKETS_MAX ((size_t)1000)
 
 struct wanted {
     struct zt_text path;
@@ -108,7 +111,8 @@ static bool reads_true(const struct json_t *object, const char *name)
 
 static bool read_json(struct request *request, struct paths *paths, struct zt_text text)
 {
-    struct json_t *object = json_object_read(text, NULL);
+    struct json_t *object =
+        json_is_bounded(text, COMMAS_MAX, BRACKETS_MAX) ? json_object_read(text, NULL) : NULL;
     const struct json_t *list = object != NULL ? json_member_list(object, "paths") : NULL;
     bool is_read = list != NULL;
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from containers import dense, pattern, zt1
-from wire import ask, get
+from wire import ask, assert_problem, get
 
 MODEL = zt1({"w": dense(pattern(64), dtype="u8")})
 PATHS = "/api/models/org/m/paths-info/main"
@@ -127,3 +127,15 @@ def test_a_path_is_answered_once(server):
     assert [entry["path"] for entry in paths_info(server, json.dumps({"paths": asked}).encode())] == expected
     form = "&".join(f"paths={path}" for path in asked).encode()
     assert [entry["path"] for entry in paths_info(server, form, "application/x-www-form-urlencoded")] == expected
+
+
+@pytest.mark.parametrize("values", [[0] * 20_000, [[]] * 5_000], ids=["values", "lists"])
+def test_a_json_body_of_very_many_values_is_refused(server, values):
+    body = json.dumps({"paths": ["config.json"], "more": values}).encode()
+    answer = ask(server, "POST", PATHS, {"Content-Type": "application/json"}, body)
+    assert_problem(answer, 400, "invalid-request")
+
+
+def test_names_of_files_have_any_characters(server):
+    names = ["config.json", "a,b[{" * 50] + [f"[{number}]" for number in range(9000)]
+    assert [entry["path"] for entry in paths_info(server, json.dumps({"paths": names}).encode())] == ["config.json"]
