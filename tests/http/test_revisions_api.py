@@ -5,7 +5,8 @@ import json
 import pytest
 
 from kept import KEEPS, assert_content, component, content, head_of, model, publish, revisions, revisions_path, set_revision
-from wire import ask, assert_problem, get, head, segment
+from uploads import put
+from wire import ask, assert_problem, at_once, get, head, segment
 
 NAME = "org/model/weights"
 FILE = "/files/org/model/weights.zt"
@@ -365,6 +366,16 @@ def test_removed_model_can_be_purged(server, name):
     assert ask(server, "DELETE", f"/v1/models/{name}").status == 204
     assert ask(server, "DELETE", f"/v1/models/{name}?purge").status == 204
     assert_problem(get(server, component(name, first)), 404, "revision-not-found")
+
+
+def test_change_during_a_purge_keeps_its_commit(server, name):
+    """It is forgotten only together with the model."""
+    for seed in range(30):
+        publish(server, name, seed)
+        at_once(lambda: ask(server, "DELETE", f"/v1/models/{name}?purge"), lambda: put(server, name, model(100)))
+        if get(server, f"/v1/models/{name}").status == 200:
+            head = head_of(server, name)
+            assert_content(server, component(name, head), 100)
 
 
 def test_description_has_the_routes(server):

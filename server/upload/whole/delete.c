@@ -214,29 +214,33 @@ static bool remove_model(struct removal *removal)
     return removed;
 }
 
-static void run_removal(struct request *request)
+static void remove_recorded(struct request *request, bool purges)
 {
     struct removal *removal = request->context;
     struct recorded recorded;
-    bool removed;
+    bool is_commit;
 
     if (!recorded_begin(&recorded, removal->server, removal->name, false, &removal->failure))
         return;
-    removed = remove_model(removal);
-    recorded_end(&recorded, removed, request->client, "Delete", removal->name, removal->commit);
-    if (removed)
+    is_commit = remove_model(removal);
+    if (is_commit)
         (void)remains_fail(&removal->remains, "removed", &removal->failure);
+    if (purges && purge_run(removal->server, &recorded.recording.repo, &removal->failure))
+        is_commit = false;
+    recorded_end(&recorded, is_commit, request->client, "Delete", removal->name, removal->commit);
+}
+
+static void run_removal(struct request *request)
+{
+    remove_recorded(request, false);
 }
 
 static void run_purge(struct request *request)
 {
     struct removal *removal = request->context;
 
-    if (!purge_may_begin(request, removal->name, &removal->failure))
-        return;
-    run_removal(request);
-    purge_run(removal->server, removal->name, &removal->failure);
-    removal->commit[0] = '\0';
+    if (purge_may_begin(request, removal->name, &removal->failure))
+        remove_recorded(request, true);
 }
 
 /* --- the request --- */

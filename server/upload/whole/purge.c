@@ -40,24 +40,18 @@ static bool is_kept(struct history *history, const struct history_repo *repo)
     return history_find(history, repo, zt_text_from(HISTORY_MAIN), &found, &ignored) == ZT_OK;
 }
 
-void purge_run(struct server *server, const char *name, struct failure *failure)
+bool purge_run(struct server *server, const struct history_repo *repo, struct failure *failure)
 {
     struct history *history = store_history(server->store);
-    struct history_repo repo;
     struct zt_error error;
-    enum zt_status status;
 
-    history_repo_of_model(history, zt_text_from(name), &repo);
-    if (failure->is_set &&
-        (failure->problem != PROBLEM_MODEL_NOT_FOUND || !is_kept(history, &repo)))
-        return;
-    status = history_lock(history, &repo, &error);
-    if (status == ZT_OK) {
-        status = history_purge(history, &repo, &error);
-        history_unlock(history, &repo);
-    }
-    changes_note();
+    if (failure->is_set && (failure->problem != PROBLEM_MODEL_NOT_FOUND || !is_kept(history, repo)))
+        return false;
     memset(failure, 0, sizeof(*failure));
-    if (status != ZT_OK)
-        failure_of_store(failure, &error);
+    if (history_purge(history, repo, &error) != ZT_OK)
+        return failure_of_store(failure, &error);
+    /* The next collection removes the files. */
+    atomic_fetch_add(&server->commits_recorded, 1);
+    changes_note();
+    return true;
 }
