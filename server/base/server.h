@@ -1,6 +1,6 @@
 /* The parts of a running server, for code that needs several of them. They are set at startup and
  * constant afterwards, except for access, shards_by_name, draining, files_changed,
- * commits_recorded and disk_awaited_ms. */
+ * commits_recorded, recordings and disk_awaited_ms. */
 #ifndef BASE_SERVER_H
 #define BASE_SERVER_H
 
@@ -66,6 +66,8 @@ struct server {
     atomic_uint files_changed;
     /* Number of commits that this server has recorded (versions/recording.h). */
     atomic_uint commits_recorded;
+    /* Number of recordings in progress, by a hash of the repository (versions/recording.h). */
+    atomic_uint recordings[256];
     /* The secret in the upload addresses for Hub clients (hub/write/lfs_key.h). */
     uint8_t lfs_key[32];
     /* When an answer last had to wait for a disk (clock_coarse_ms); background reads then pause. */

@@ -17,6 +17,7 @@
 #include "hub/hub_problem.h"
 #include "hub/hub_request.h"
 #include "store/versions/versions_store.h"
+#include "versions/recording.h"
 
 /* Commits per page, about 3 KB each while they are written. */
 #define PAGE_COMMITS     100
@@ -29,7 +30,10 @@ struct past {
     size_t limit;
     bool is_formatted;
     bool has_more;
-    uint64_t last; /* the number of the last commit of the page */
+    uint64_t last;        /* the number of the last commit of the page */
+    bool must_list_again; /* the log does not begin with the state of the folder */
+    bool is_listed_again;
+    uint64_t last_change; /* in the log, before the folder was listed again */
     enum zt_status status;
     struct zt_error error;
 };
@@ -77,6 +81,11 @@ static enum outcome reply(struct request *request, struct past *past,
         return OUTCOME_READY;
     if (hub_find_and_write(request, write, &outcome) == NULL)
         return outcome;
+    if (past->must_list_again) {
+        past->must_list_again = false;
+        past->is_listed_again = true;
+        return hub_find_again(request, &past->hub);
+    }
     return past->status == ZT_OK ? hub_reply_json(request, &past->hub)
                                  : hub_reply_error(request, &past->error);
 }
@@ -228,23 +237,50 @@ static struct zt_text revision_of(const struct hub_request *hub)
     return hub->target.revision;
 }
 
+/* Returns true if the log begins with the state that the request has found. */
+static bool is_recorded(const struct past *past, const struct history_commit *commits, size_t count)
+{
+    return count > 0 && strcmp(commits[0].id, past->hub.version->stored) == 0;
+}
+
+/* Returns true if the page begins with a state of the folder that the log does not have, because
+ * other programs have changed files. The server's own changes are in the log when they end, so the
+ * reason must be neither a change in progress nor one since the folder was listed. Call it after
+ * the log was read. */
+static bool begins_unrecorded(struct request *request, struct past *past, struct history *history,
+                              const struct history_repo *repo, size_t count)
+{
+    uint64_t last_change;
+
+    if (history == NULL || count == 0)
+        return true;
+    if (hub_revision_of(past->hub.target.revision) != HUB_REVISION_NOW ||
+        recording_is_in_progress(request->server, repo))
+        return false;
+    past->status = history_last_change(history, repo, &last_change, &past->error);
+    if (past->status != ZT_OK)
+        return false;
+    past->must_list_again = !past->is_listed_again;
+    if (past->is_listed_again)
+        return last_change == past->last_change;
+    past->last_change = last_change;
+    return false;
+}
+
 /* The first commit has the name that other responses give to the revision. */
 static void write_page(struct request *request, struct past *past, struct history_commit *commits,
-                       size_t count)
+                       size_t count, bool is_unrecorded)
 {
-    const struct hub_version *version = past->hub.version;
     const char *name = hub_commit(request, &past->hub);
-    const bool is_first = past->below == UINT64_MAX;
-    const bool is_known = count > 0 && strcmp(commits[0].id, version->stored) == 0;
 
     assert(count <= past->limit + 1);
     past->has_more = count > past->limit;
     if (past->has_more)
         count = past->limit;
-    if (is_first && is_known && name != NULL)
-        snprintf(commits[0].id, sizeof(commits[0].id), "%s", name);
-    else if (is_first && !is_known)
+    if (is_unrecorded)
         write_now(past, name);
+    else if (past->below == UINT64_MAX && is_recorded(past, commits, count) && name != NULL)
+        snprintf(commits[0].id, sizeof(commits[0].id), "%s", name);
     for (size_t i = 0; i < count; i++)
         write_commit(past, &commits[i]);
     if (count > 0)
@@ -264,6 +300,7 @@ static void write_commits(struct request *request, struct hub_request *hub)
     struct history_repo repo;
     struct history *history = history_of(request, hub, &repo);
     struct history_commit *commits = NULL;
+    bool is_unrecorded = false;
     size_t count = 0;
 
     if (history != NULL)
@@ -272,13 +309,17 @@ static void write_commits(struct request *request, struct hub_request *hub)
             &commits, &count, &past->error);
     if (past->status == ZT_NOT_FOUND)
         past->status = ZT_OK;
-    if (past->status != ZT_OK)
+    if (past->status == ZT_OK && past->below == UINT64_MAX && !is_recorded(past, commits, count))
+        is_unrecorded = begins_unrecorded(request, past, history, &repo, count);
+    if (past->status != ZT_OK || past->must_list_again) {
+        free(commits);
         return;
+    }
     if (count > 0 && !authorize_sees_whole_folder(request, zt_text_from(repo.name)))
         for (size_t i = 0; i < count; i++)
             hide_notes(&commits[i]);
     json_array_begin(hub->json);
-    write_page(request, past, commits, count);
+    write_page(request, past, commits, count, is_unrecorded);
     json_array_end(hub->json);
     free(commits);
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "store/versions/versions_store.h"
 #include "versions/folder_state.h"
+#include "zt/digest.h"
 
 /* The title of commits for changes by other programs. */
 #define FOUND "Found in the folder"
@@ -15,6 +16,34 @@
 static struct history *history_of(const struct server *server)
 {
     return store_history(server->store);
+}
+
+static atomic_uint *recordings_of(struct server *server, const struct history_repo *repo)
+{
+    const size_t count = sizeof(server->recordings) / sizeof(server->recordings[0]);
+
+    return &server->recordings[zt_xxh3(repo->name, strlen(repo->name)) % count];
+}
+
+bool recording_is_in_progress(struct server *server, const struct history_repo *repo)
+{
+    return atomic_load(recordings_of(server, repo)) > 0;
+}
+
+static enum zt_status lock(struct server *server, const struct history_repo *repo,
+                           struct zt_error *error)
+{
+    const enum zt_status status = history_lock(history_of(server), repo, error);
+
+    if (status == ZT_OK)
+        atomic_fetch_add(recordings_of(server, repo), 1);
+    return status;
+}
+
+static void unlock(struct server *server, const struct history_repo *repo)
+{
+    atomic_fetch_sub(recordings_of(server, repo), 1);
+    history_unlock(history_of(server), repo);
 }
 
 void recording_prepare(struct server *server, const struct history_repo *repo)
@@ -67,12 +96,12 @@ enum zt_status recording_begin(struct recording *recording, struct server *serve
     *recording = (struct recording){.is_locked = false};
     if (history_of(server) == NULL)
         return ZT_OK;
-    status = history_lock(history_of(server), repo, error);
+    status = lock(server, repo, error);
     if (status != ZT_OK)
         return status;
     status = record(server, repo, &found, &ignored, error);
     if (status != ZT_OK) {
-        history_unlock(history_of(server), repo);
+        unlock(server, repo);
         return status;
     }
     *recording = (struct recording){.server = server, .repo = *repo, .is_locked = true};
@@ -95,7 +124,7 @@ enum zt_status recording_end(struct recording *recording, const struct history_n
                   "%s was changed, but its commit could not be recorded; the next change records "
                   "it: %s",
                   recording->repo.name, error->message);
-    history_unlock(history_of(recording->server), &recording->repo);
+    unlock(recording->server, &recording->repo);
     recording->is_locked = false;
     return status;
 }

@@ -28,6 +28,10 @@ enum zt_status recording_begin(struct recording *recording, struct server *serve
 enum zt_status recording_end(struct recording *recording, const struct history_note *note,
                              struct history_commit *out_commit, struct zt_error *error);
 
+/* Returns true if a change of the repository is in progress, which may have changed files that no
+ * commit has yet. Rarely true for another reason. */
+bool recording_is_in_progress(struct server *server, const struct history_repo *repo);
+
 struct recording_target {
     const char *commit;
     const char *expected; /* the commit that main must have, or NULL */

@@ -129,6 +129,25 @@ def test_files_of_other_programs_are_the_current_commit(server, root):
     assert len(titles(server)) == 2
 
 
+def test_a_commit_is_listed_when_the_log_has_it(server):
+    """A file is published before its commit is recorded."""
+    change(server, inline("a.txt", b"first"))
+    is_over, listed = threading.Event(), set()
+
+    def read():
+        while not is_over.is_set():
+            listed.add(commits(server).json()[0]["id"])
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(60):
+        assert ask(server, "PUT", f"/files/{REPO}/a.txt", {}, b"%d" % number).status == 204
+    is_over.set()
+    reader.join()
+    recorded = get(server, f"/v1/models/{REPO}/x/revisions?limit=1000").json()["revisions"]
+    assert len(listed) > 1 and listed <= {one["commit"] for one in recorded}
+
+
 # --- names of revisions ---
 
 
