@@ -588,8 +588,7 @@ struct generation *catalog_update(struct catalog *catalog, const char *path)
 
     if (file.path == NULL)
         return NULL;
-    catalog_content_update(&catalog->content, &file, 1);
-    found = catalog_content_find(&catalog->content, catalog_index_find_path, zt_text_from(path));
+    found = catalog_content_update_one(&catalog->content, &file);
     free(file.path);
     if (found != NULL && !parking_open(&catalog->content, found)) {
         failed_lookups_note();

@@ -360,20 +360,41 @@ bool catalog_content_find_new_data(struct catalog_content *content,
     return added;
 }
 
-size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files,
-                              size_t count)
+static size_t update(struct catalog_content *content, const struct catalog_file *files,
+                     size_t count)
 {
     struct catalog_change changes[BATCH_FILES_MAX];
     size_t changed;
     size_t at;
 
-    assert(count > 0);
-    pthread_mutex_lock(&content->update);
+    assert(count > 0 && lock_is_held(&content->update));
     at = open_batch(content, files, count, changes, &changed);
     if (changed > 0 && apply(content, changes, changed))
         follow_shards(content, changes, changed);
+    return at;
+}
+
+size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files,
+                              size_t count)
+{
+    size_t at;
+
+    pthread_mutex_lock(&content->update);
+    at = update(content, files, count);
     pthread_mutex_unlock(&content->update);
     return at;
+}
+
+struct generation *catalog_content_update_one(struct catalog_content *content,
+                                              const struct catalog_file *file)
+{
+    struct generation *found;
+
+    pthread_mutex_lock(&content->update);
+    update(content, file, 1);
+    found = catalog_content_find(content, catalog_index_find_path, zt_text_from(file->path));
+    pthread_mutex_unlock(&content->update);
+    return found;
 }
 
 bool catalog_content_compare(struct catalog_content *content, const struct catalog_files *files,

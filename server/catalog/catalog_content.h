@@ -51,6 +51,10 @@ void catalog_content_clear(struct catalog_content *content);
  * were processed, at least one unless count is 0. */
 size_t catalog_content_update(struct catalog_content *content, const struct catalog_file *files,
                               size_t count);
+/* Does the same for one file, and returns a reference to its generation, which a scan cannot drop
+ * in between; NULL: there is none. */
+struct generation *catalog_content_update_one(struct catalog_content *content,
+                                              const struct catalog_file *file);
 
 /* Finds the differences from a listing (catalog_files_compare). Logs broken files that are no
  * longer being written. */

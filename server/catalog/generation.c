@@ -293,6 +293,8 @@ static struct generation *begin(const struct server *server, const char *path)
     generation->is_joined = rank == SPLIT_RANK || model_rank_is_index(rank);
     generation->is_of_commit = server->store != NULL && server->store->revisions != NULL &&
                                history_path_split(zt_text_from(path), &commit);
+    /* Opened for a request, which a scan must not precede: it drops unused ones. */
+    atomic_init(&generation->used, generation->is_of_commit);
     assert(generation->name_length < strlen(path));
     if (model_extension(rank) == NULL && rank != SPLIT_RANK && !name_variant(generation)) {
         generation_release(generation);

@@ -35,8 +35,7 @@ struct resolve {
 /* A file that changes continuously may differ from each new list. After this many tries, that is
  * rare. */
 #define LOOKS_MAX 4
-/* For a commit: a file with another time may still have the same bytes. Kept files do not change,
- * but the catalog may drop their models between finding and reading them. */
+/* For a commit: a file with another time may still have the same bytes. */
 #define LOOKS_PINNED_MAX 2
 
 static bool is_pinned(const struct resolve *resolve)
@@ -98,9 +97,8 @@ static enum outcome reply_not_open(struct request *request, struct resolve *reso
 /* Looks up the current version again, a few times. */
 static enum outcome find_again(struct request *request, struct resolve *resolve)
 {
-    const bool may_differ = is_pinned(resolve) && !resolve->hub.version->is_kept;
-
-    if (!is_gone(resolve) || ++resolve->looks >= (may_differ ? LOOKS_PINNED_MAX : LOOKS_MAX))
+    if (!is_gone(resolve) ||
+        ++resolve->looks >= (is_pinned(resolve) ? LOOKS_PINNED_MAX : LOOKS_MAX))
         return reply_not_open(request, resolve);
     resolve->was_opened = false;
     return hub_find_again(request, &resolve->hub);

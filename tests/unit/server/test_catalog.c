@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <sys/resource.h>
 
+#include "catalog/catalog_content.h"
+
 /* Asserts whether there is a model of that name, after at most three seconds. */
 static void assert_comes(struct world *world, const char *name, bool there)
 {
@@ -474,4 +476,53 @@ TEST_ON(struct world *world, readers_scans_and_updates_may_come_together)
     atomic_store(&stop, true);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
+}
+
+#define OF_COMMIT "o/m@1111111111111111111111111111111111111111/w.zt"
+
+static enum zt_status list_nothing(struct store *store, store_visit visit, void *context,
+                                   struct zt_error *error)
+{
+    (void)store;
+    (void)visit;
+    (void)context;
+    (void)error;
+    return ZT_OK;
+}
+
+static bool has_model_of_commit(struct catalog_content *content)
+{
+    struct generation *found =
+        catalog_content_find(content, catalog_index_find_path, text_of(OF_COMMIT));
+
+    generation_release(found);
+    return found != NULL;
+}
+
+/* The request for which it was opened comes after the scan. */
+TEST_ON(struct world *world, a_model_of_a_commit_outlives_the_first_scan)
+{
+    static const struct store_revision_ops revisions;
+    struct store *store = world->server.store;
+    const struct store_ops *real = store->ops;
+    struct store_ops ops = *real;
+    struct catalog_content content = {0};
+    struct catalog_file file = {0};
+
+    world_command(world, "mkdir -p $(dirname " OF_COMMIT ")");
+    world_model(world, OF_COMMIT, true);
+    ops.list = list_nothing;
+    store->ops = &ops;
+    store->revisions = &revisions;
+    catalog_content_init(&content, &world->server, NULL);
+    file.path = strdup(OF_COMMIT);
+    assert_int_equal(catalog_content_update(&content, &file, 1), 1);
+    catalog_content_scan(&content);
+    assert_true(has_model_of_commit(&content));
+    catalog_content_scan(&content);
+    assert_false(has_model_of_commit(&content));
+    catalog_content_clear(&content);
+    free(file.path);
+    store->ops = real;
+    store->revisions = NULL;
 }
