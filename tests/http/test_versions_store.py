@@ -24,13 +24,6 @@ FIRST, SECOND, THIRD = (zt2({"w": dense(pattern(1000, seed=seed), digest="xxh3")
 
 
 @pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "root"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def server(root, start_server):
     return start_server(root, "--writable", "--keep-versions", "100")
 
@@ -204,6 +197,15 @@ def test_file_replaced_by_hand_is_gone_from_its_commit(server, root):
     put_file(server, f"{REPO}/notes.txt", b"first")
     assert read(server, first, "notes.txt") == b"first"
     assert read(server, second, "notes.txt") == b"other"
+
+
+def test_model_replaced_by_hand_is_gone_from_its_commit(server, root):
+    first = commit_of(put(server, f"{REPO}/weights", FIRST))
+    (root / "new.zt").write_bytes(SECOND)
+    (root / "new.zt").rename(root / REPO / "weights.zt")
+    second = put_file(server, f"{REPO}/more.txt", b"more")
+    assert get(server, model_path(weights(first))).status == 404
+    assert content_of(server, weights(second)) == pattern(1000, seed=2)
 
 
 def test_commits_survive_a_restart(server, root, start_server):

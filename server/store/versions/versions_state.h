@@ -8,7 +8,7 @@
 #include "store/versions/versions_store.h"
 #include "zt/source.h"
 
-/* Number of names of models whose last search is remembered. */
+/* Number of names of models whose last search in vain is remembered. */
 #define VERSIONS_SOUGHT 256
 
 /* Number of kept files that are known to be right although their times differ from the commit's. */

@@ -9,7 +9,7 @@
 #include "zt/digest.h"
 #include "zt/join.h"
 
-/* How often a name is looked for. */
+/* How often a name is looked for in vain. */
 #define SOUGHT_AGAIN_MS 2000
 
 /* Returns the first index whose path is equal or greater. */
@@ -110,18 +110,13 @@ bool versions_may_look_up(struct store *store, struct zt_text name)
     struct versions *versions = versions_of(store);
     const uint64_t hash = zt_xxh3(name.bytes, name.length);
     const size_t at = hash % VERSIONS_SOUGHT;
-    const int64_t now_ms = clock_ms();
     bool may;
 
     if (!versions_knows(versions, name))
         return false;
     pthread_mutex_lock(&versions->lock);
-    may =
-        versions->sought[at].hash != hash || now_ms - versions->sought[at].at_ms >= SOUGHT_AGAIN_MS;
-    if (may) {
-        versions->sought[at].hash = hash;
-        versions->sought[at].at_ms = now_ms;
-    }
+    may = versions->sought[at].hash != hash ||
+          clock_ms() - versions->sought[at].at_ms >= SOUGHT_AGAIN_MS;
     pthread_mutex_unlock(&versions->lock);
     return may;
 }
@@ -136,15 +131,29 @@ static struct zt_text folder_of(struct zt_text path)
     return (struct zt_text){path.bytes, length};
 }
 
-/* Lets a model that was found be looked for again at once, should the catalog drop it. */
-static void forget_sought(struct versions *versions, struct zt_text name)
+/* A model that was found may be looked for again at once, should the catalog drop it. */
+static void note_in_vain(struct versions *versions, struct zt_text name)
 {
     const uint64_t hash = zt_xxh3(name.bytes, name.length);
+    const size_t at = hash % VERSIONS_SOUGHT;
 
     pthread_mutex_lock(&versions->lock);
-    if (versions->sought[hash % VERSIONS_SOUGHT].hash == hash)
-        versions->sought[hash % VERSIONS_SOUGHT].hash = 0;
+    versions->sought[at].hash = hash;
+    versions->sought[at].at_ms = clock_ms();
     pthread_mutex_unlock(&versions->lock);
+}
+
+/* Returns false if the bytes of a file are neither kept nor in the folder. */
+static bool is_there(struct versions *versions, const struct versions_place *place,
+                     const struct history_file *file)
+{
+    struct zt_source *source;
+    struct zt_error ignored;
+    const enum zt_status status = versions_open_file(versions, place, file, &source, &ignored);
+
+    if (status == ZT_OK)
+        zt_source_close(source);
+    return status != ZT_NOT_FOUND;
 }
 
 /* Returns true if a file may belong to the model: also a part of a split GGUF, from which the
@@ -164,34 +173,44 @@ static bool may_be_of(const char *path, struct zt_text name)
                                          stem == name.length && zt_text_starts_with(text, name));
 }
 
-/* An index with a variant does not begin with the model's name, so the whole folder is visited. */
-enum zt_status versions_look_up(struct store *store, struct zt_text name, store_visit visit,
-                                void *context, struct zt_error *error)
+/* Returns true if there is such a file. An index with a variant does not begin with the model's
+ * name, so the whole folder is visited. */
+static bool visit_model(struct versions *versions, const struct versions_place *place,
+                        struct zt_text name, store_visit visit, void *context)
 {
-    struct versions *versions = versions_of(store);
-    struct versions_place place;
-    struct zt_text folder;
+    const struct zt_text folder = folder_of(place->rest);
     bool is_found = false;
-    enum zt_status status = versions_place_find(versions, name, &place, error);
 
-    if (status != ZT_OK)
-        return status == ZT_NOT_FOUND ? ZT_OK : status;
-    folder = folder_of(place.rest);
-    for (size_t i = lower_bound(place.tree, folder); i < place.tree->count; i++) {
-        const struct history_file *file = &place.tree->files[i];
+    for (size_t i = lower_bound(place->tree, folder); i < place->tree->count; i++) {
+        const struct history_file *file = &place->tree->files[i];
         const struct file_identity identity = versions_identity(file);
         char path[MODEL_PATH_SIZE];
 
         if (!zt_text_starts_with(zt_text_from(file->path), folder))
             break;
-        if (!write_path(&place, file, path) || !may_be_of(path, name))
+        if (!write_path(place, file, path) || !may_be_of(path, name) ||
+            !is_there(versions, place, file))
             continue;
         is_found = true;
         if (!visit(context, path, &identity))
             break;
     }
-    if (is_found)
-        forget_sought(versions, name);
-    versions_place_release(&place);
-    return ZT_OK;
+    return is_found;
+}
+
+enum zt_status versions_look_up(struct store *store, struct zt_text name, store_visit visit,
+                                void *context, struct zt_error *error)
+{
+    struct versions *versions = versions_of(store);
+    struct versions_place place;
+    bool is_found = false;
+    enum zt_status status = versions_place_find(versions, name, &place, error);
+
+    if (status == ZT_OK) {
+        is_found = visit_model(versions, &place, name, visit, context);
+        versions_place_release(&place);
+    }
+    if (!is_found)
+        note_in_vain(versions, name);
+    return status == ZT_NOT_FOUND ? ZT_OK : status;
 }

@@ -122,15 +122,15 @@ static void publish(struct world *world, const char *path, const char *content)
     assert_ok(try_publish(world, path, content));
 }
 
-/* Records org/model with the files "a", "b" and "sub/c", as far as they exist. */
+/* Records org/model with the files "a", "b", "sub/c" and "w.zt", as far as they exist. */
 static const char *record(struct world *world)
 {
-    static const char *const paths[] = {"a", "b", "sub/c"};
+    static const char *const paths[] = {"a", "b", "sub/c", "w.zt"};
     static struct history_commit commit;
-    struct history_file files[3];
+    struct history_file files[4];
     size_t count = 0;
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         char path[64];
         struct file_identity identity;
         struct zt_source *source;
@@ -376,4 +376,42 @@ WITH_VERSIONS(files_never_wait_for_another_machine)
     assert_true(store_searches(world->store));
     assert_true(store_has_locally(world->store, zt_text_from("org/model/a")));
     assert_ptr_equal(store_innermost(world->store), world->inner);
+}
+
+static bool count_file(void *context, const char *path, const struct file_identity *identity)
+{
+    (void)identity;
+    assert_non_null(strstr(path, "/w.zt"));
+    ++*(unsigned *)context;
+    return true;
+}
+
+static unsigned look_up(struct world *world, const char *name)
+{
+    unsigned count = 0;
+
+    assert_ok(
+        world->store->search->look_up(world->store, zt_text_from(name), count_file, &count, NULL));
+    return count;
+}
+
+static bool may_look_up(struct world *world, const char *name)
+{
+    return world->store->search->may_look_up(world->store, zt_text_from(name));
+}
+
+/* A request that comes while another one's search has not begun must not miss the model. */
+WITH_VERSIONS(models_are_looked_for_until_that_is_in_vain)
+{
+    const char *name;
+
+    publish(world, "org/model/w.zt", "first");
+    name = path_at(record(world), "w");
+    assert_true(may_look_up(world, name));
+    assert_true(may_look_up(world, name));
+    assert_int_equal(look_up(world, name), 1);
+    assert_true(may_look_up(world, name));
+    run_in(world->root, "rm org/model/w.zt");
+    assert_int_equal(look_up(world, name), 0);
+    assert_false(may_look_up(world, name));
 }
