@@ -46,6 +46,20 @@ def name(request):
 
 
 @pytest.fixture
+def root(tmp_path):
+    """An empty folder to serve, which has neighbours that are not served."""
+    folder = tmp_path / "root"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Where a server notes its calls (recorded_calls.py)."""
+    return tmp_path / "calls"
+
+
+@pytest.fixture
 def server(tmp_path, start_server):
     """A server that takes uploads, for one test; many files have another, which they share."""
     return start_server(tmp_path, "--writable")

@@ -19,13 +19,6 @@ DETAIL = "shard {}: this client may not use a file of this name"
 
 
 @pytest.fixture
-def root(tmp_path):
-    root = tmp_path / "root"
-    root.mkdir()
-    return root
-
-
-@pytest.fixture
 def tokens(tmp_path):
     return write_tokens(tmp_path / "tokens", TEAM, PARTS, ADMIN)
 

@@ -26,13 +26,6 @@ def control(tmp_path):
     return faulty.Control(tmp_path / "control")
 
 
-@pytest.fixture
-def root(tmp_path):
-    path = tmp_path / "root"
-    path.mkdir()
-    return path
-
-
 def cut(server, name, sent):
     """An upload whose client is gone: its bytes are in the file, but not durable."""
     upload = tus.create(server, name, len(SMALL))

@@ -24,18 +24,6 @@ MODEL = bytes(zt1({"w": dense(pattern(100_000))}))
 
 
 @pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "root"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def record(tmp_path):
-    return tmp_path / "calls"
-
-
-@pytest.fixture
 def server(root, record, tmp_path, start_server):
     settings = {"ZTSERVE_UPLOAD_RESERVE_BYTES": "0", "ZTSERVE_STATE_DIR": str(tmp_path / "state")}
     return start_server(root, "--writable", environment=settings | environment_to_record(record))
