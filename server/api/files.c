@@ -7,8 +7,8 @@
 #include "api/handlers.h"
 #include "api/stored_reply.h"
 #include "catalog/generation.h"
+#include "http/exchange/base_url.h"
 #include "http/exchange/problem.h"
-#include "http/fields/uri.h"
 #include "http/revisions/revision.h"
 
 /* "file" and NUL, with room. */
@@ -19,20 +19,12 @@
 static enum outcome reply_to_folder(struct request *request, struct zt_text name)
 {
     struct href href;
-    const char *location;
 
     href_init(&href);
     href_plain(&href, "./");
     href_segment(&href, name);
     href_plain(&href, "/");
-    location = href.failed ? NULL : request_copy(request, href.text, href.length);
-    href_free(&href);
-    if (location == NULL)
-        return problem_reply_no_memory(request);
-    reply_empty(request, 308);
-    representation_field(&request->reply, "Location", location);
-    request->reply.cache_control = "no-cache";
-    return OUTCOME_READY;
+    return reply_redirect(request, 308, &href);
 }
 
 static struct zt_text last_part(struct zt_text path)

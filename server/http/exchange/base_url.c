@@ -6,8 +6,8 @@
 
 #include "config/browsers.h"
 #include "http/exchange/client.h"
+#include "http/exchange/problem.h"
 #include "http/fields/forwarded.h"
-#include "http/fields/uri.h"
 
 /* In absolute form the target overrides Host (RFC 9112 section 3.2.2). */
 const char *request_own_host(struct request *request)
@@ -74,4 +74,17 @@ const char *request_base_url(struct request *request)
         return NULL;
     return request_print(request, "%s://%.*s%s", scheme_of(request, place.scheme), (int)host.length,
                          host.bytes, request->server->config->base_path);
+}
+
+enum outcome reply_redirect(struct request *request, unsigned status, struct href *href)
+{
+    const char *location = href->failed ? NULL : request_copy(request, href->text, href->length);
+
+    href_free(href);
+    if (location == NULL)
+        return problem_reply_no_memory(request);
+    reply_empty(request, status);
+    representation_field(&request->reply, "Location", location);
+    request->reply.cache_control = "no-cache";
+    return OUTCOME_READY;
 }

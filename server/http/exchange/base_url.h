@@ -1,8 +1,10 @@
-/* The address under which a client reached the server, for answers that contain absolute URLs. */
+/* The address under which a client reached the server, for answers that contain absolute URLs;
+ * redirects to relative ones. */
 #ifndef HTTP_EXCHANGE_BASE_URL_H
 #define HTTP_EXCHANGE_BASE_URL_H
 
 #include "http/exchange/request.h"
+#include "http/fields/uri.h"
 
 /* The Vary value of an answer that contains request_base_url. */
 #define BASE_URL_VARY "Forwarded, X-Forwarded-Host, X-Forwarded-Proto"
@@ -19,5 +21,8 @@ const char *request_base_url(struct request *request);
 /* Returns the unmodified host under which the request reached the server: from a target in absolute
  * form, else from the field Host; NULL if neither exists. Valid as long as the request. */
 const char *request_own_host(struct request *request);
+
+/* Replies with a redirect to a reference, which it frees. */
+enum outcome reply_redirect(struct request *request, unsigned status, struct href *href);
 
 #endif

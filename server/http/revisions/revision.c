@@ -6,8 +6,8 @@
 
 #include "catalog/catalog.h"
 #include "http/exchange/authorize.h"
+#include "http/exchange/base_url.h"
 #include "http/exchange/problem.h"
-#include "http/fields/uri.h"
 #include "store/versions/versions_store.h"
 
 /* Messages show only the first bytes. */
@@ -290,7 +290,6 @@ bool revision_resolve_path(struct request *request, enum revision_kind kind,
 enum outcome revision_redirect_to_folder(struct request *request, bool has_slash)
 {
     const struct zt_text asked = request->whole_name;
-    const char *location;
     struct href href;
 
     href_init(&href);
@@ -302,12 +301,5 @@ enum outcome revision_redirect_to_folder(struct request *request, bool has_slash
     href_plain(&href, href.length == 0 ? "./" : "");
     href_path(&href, request->names[0]);
     href_plain(&href, "/");
-    location = href.failed ? NULL : request_copy(request, href.text, href.length);
-    href_free(&href);
-    if (location == NULL)
-        return problem_reply_no_memory(request);
-    reply_empty(request, 307);
-    representation_field(&request->reply, "Location", location);
-    request->reply.cache_control = "no-cache";
-    return OUTCOME_READY;
+    return reply_redirect(request, 307, &href);
 }
