@@ -1,17 +1,14 @@
-/* A timer on the first loop starts a worker that removes files, a limited number each time, and
- * then lets replaced files share extents with their successors. */
+/* Removes a limited number of files each time, and then lets replaced files share extents with
+ * their successors. */
 #include "serve/collection.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/server.h"
-#include "base/workers.h"
-#include "http/wire/loop.h"
+#include "serve/idle_timer.h"
 #include "store/versions/versions_store.h"
 
 /* The interval of the timer, and how many files are removed each time: so that removing very many
@@ -24,12 +21,9 @@
 #define AGE_MS (INT64_C(600) * 1000)
 
 struct collection {
-    struct job job; /* first: the job is the structure */
     struct server *server;
     struct history *history;
-    int timer;
-    atomic_bool is_queued;
-    /* Of the job. */
+    struct idle_timer *timer;
     bool has_more;
     bool shares_more;
     unsigned seen;    /* server->commits_recorded before the last complete collection */
@@ -58,35 +52,19 @@ static void collect(struct collection *collection)
     }
 }
 
-static void run_collection(struct job *job)
+static void run(void *context)
 {
-    struct collection *collection = (struct collection *)job;
+    struct collection *collection = context;
     struct server *server = collection->server;
 
     if (is_due(collection))
         collect(collection);
-    collection->shares_more = versions_share(server->store, COMPARED_MAX, &server->draining);
-    atomic_store(&collection->is_queued, false);
-}
-
-static void on_timer(void *context)
-{
-    struct collection *collection = context;
-    uint64_t times;
-
-    if (read(collection->timer, &times, sizeof(times)) != (ssize_t)sizeof(times) ||
-        atomic_load(&collection->server->draining) || atomic_exchange(&collection->is_queued, true))
-        return;
-    if (is_due(collection) || collection->shares_more ||
-        versions_may_share(collection->server->store))
-        workers_submit_idle(collection->server->workers, &collection->job);
-    else
-        atomic_store(&collection->is_queued, false);
+    if (collection->shares_more || versions_may_share(server->store))
+        collection->shares_more = versions_share(server->store, COMPARED_MAX, &server->draining);
 }
 
 struct collection *collection_watch(struct server *server)
 {
-    const struct itimerspec every = {.it_interval.tv_sec = LOOK_S, .it_value.tv_nsec = 1};
     struct history *history = store_history(server->store);
     struct collection *collection;
 
@@ -96,10 +74,8 @@ struct collection *collection_watch(struct server *server)
     if (collection != NULL) {
         collection->server = server;
         collection->history = history;
-        collection->job.run = run_collection;
-        collection->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (collection->timer >= 0 && timerfd_settime(collection->timer, 0, &every, NULL) == 0 &&
-            loop_watch(server->loops[0], collection->timer, on_timer, collection) == 0)
+        collection->timer = idle_timer_start(server, LOOK_S, run, collection);
+        if (collection->timer != NULL)
             return collection;
     }
     log_write(LOG_LEVEL_WARN, "files of forgotten commits are not removed: there is no timer");
@@ -111,7 +87,6 @@ void collection_free(struct collection *collection)
 {
     if (collection == NULL)
         return;
-    if (collection->timer >= 0)
-        close(collection->timer);
+    idle_timer_free(collection->timer);
     free(collection);
 }

@@ -40,6 +40,7 @@
 #include "serve/collection.h"
 #include "serve/confinement.h"
 #include "serve/idle_memory.h"
+#include "serve/idle_timer.h"
 #include "serve/root.h"
 #include "serve/upstream_files.h"
 #include "store/staging.h"
@@ -62,7 +63,7 @@ struct instance {
     struct server server;
     struct listener listener;    /* sockets that a loop has taken over are -1 */
     struct listener s3_listener; /* the same for s3.listen; count 0: none */
-    struct idle_memory *idle;
+    struct idle_timer *idle;
     struct collection *collection; /* NULL: no versions are kept */
     struct upstream_tokens tokens; /* until the mirror is open */
 };
@@ -581,7 +582,7 @@ void instance_stop(struct instance *instance)
         loop_stop(server->loops[--server->loop_count]);
     workers_stop(server->waiters);
     workers_stop(server->workers);
-    idle_memory_free(instance->idle);
+    idle_timer_free(instance->idle);
     collection_free(instance->collection);
     free_parts(server);
     access_release(server->access);
