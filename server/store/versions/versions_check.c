@@ -4,41 +4,12 @@
  * if equal bytes were stored twice, so the bytes decide. No program writes into an object of a
  * bucket. */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/thread.h"
 #include "store/versions/versions_state.h"
 #include "zt/digest.h"
-
-#define BLOCK_BYTES ((size_t)1 << 20)
-
-static enum zt_status hash(struct zt_source *source, uint8_t out_sha256[32], struct zt_error *error)
-{
-    const uint64_t length = zt_source_size(source);
-    uint8_t *block = malloc(BLOCK_BYTES);
-    struct zt_hasher *hasher = NULL;
-    struct zt_digest digest;
-    enum zt_status status = ZT_OK;
-
-    if (block == NULL || zt_hasher_new(ZT_DIGEST_SHA256, &hasher) != ZT_OK)
-        status = zt_fail_memory(error, "a kept file");
-    for (uint64_t at = 0; status == ZT_OK && at < length;) {
-        const size_t part = length - at < BLOCK_BYTES ? (size_t)(length - at) : BLOCK_BYTES;
-
-        status = zt_source_read_at(source, at, block, part, error);
-        if (status == ZT_OK)
-            zt_hasher_update(hasher, block, part);
-        at += part;
-    }
-    if (status == ZT_OK) {
-        zt_hasher_finish(hasher, &digest);
-        memcpy(out_sha256, digest.bytes, 32);
-    }
-    zt_hasher_free(hasher);
-    free(block);
-    return status;
-}
+#include "zt/shards.h"
 
 static bool was_checked(struct versions *versions, const struct versions_checked *wanted)
 {
@@ -64,7 +35,7 @@ enum zt_status versions_check_kept(struct versions *versions, const struct histo
                                    struct zt_error *error)
 {
     struct versions_checked checked = {.identity = *opened};
-    uint8_t sha256[32];
+    struct zt_digest digest;
     enum zt_status status;
 
     if ((history_is_shared(versions->options.history) ||
@@ -78,10 +49,10 @@ enum zt_status versions_check_kept(struct versions *versions, const struct histo
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                        "a kept file has not been checked yet");
     assert(thread_may_wait());
-    status = hash(source, sha256, error);
+    status = zt_source_digest(source, ZT_DIGEST_SHA256, NULL, &digest, error);
     if (status != ZT_OK)
         return status;
-    if (memcmp(sha256, file->sha256, sizeof(sha256)) != 0)
+    if (memcmp(digest.bytes, file->sha256, sizeof(file->sha256)) != 0)
         return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
                        "another program has written into the kept file %s of a commit", file->path);
     note_checked(versions, &checked);
