@@ -1,8 +1,11 @@
 """?base=sha256:…&coding=xor-zstd: a component as its difference from another one, decoded here by python-zstandard."""
 
 import hashlib
+import json
 import os
 import random
+import socket
+import struct
 
 import pytest
 import zstandard
@@ -10,7 +13,7 @@ import zstandard
 from clients import Client, write_tokens
 from containers import dense, dense_encoded, pattern, seekable, zstd_dense, zt1, zt2
 from joined import safetensors
-from wire import ask, assert_problem, at_once, component_path, eventually, get, head, publish, sha256_field, verify
+from wire import ask, assert_problem, at_once, component_path, cpu_seconds, eventually, get, head, metrics, publish, sha256_field, verify
 
 BLOCK = 256 << 10
 SIZE = 3 * BLOCK + 1234
@@ -132,6 +135,25 @@ def test_a_tensor_of_the_same_name_is_hashed_to_find_the_base(tmp_path, start_se
     server = start_server(tmp_path)
     assert apply(get(server, difference("w", BASE, "b")).body, BASE) == NEW
     assert apply(get(server, difference("w", NEW, "c")).body, NEW) == OTHER
+
+
+def test_no_base_is_hashed_for_a_client_that_has_left(tmp_path, start_server):
+    """The files are holes that take at least four seconds of a processor to hash."""
+    length = 8 << 30
+    head_of_file = json.dumps({"w": {"dtype": "U8", "shape": [length], "data_offsets": [0, length]}}).encode()
+    for name in ("old", "new"):
+        with open(tmp_path / f"{name}.safetensors", "wb") as file:
+            file.write(len(head_of_file).to_bytes(8, "little") + head_of_file)
+            file.truncate(8 + len(head_of_file) + length)
+    server = start_server(tmp_path)
+    running = 'ztserve_worker_jobs_running{kind="long"}'
+    with socket.create_connection((server.host, server.port)) as client:
+        client.sendall(f"GET {difference('w', b'')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        eventually(lambda: metrics(server)[running] > 0)
+        # Leaves with a reset: a client that only closes its side may still read.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    eventually(lambda: metrics(server)[running] == 0, 120)
+    assert cpu_seconds(server) < 2
 
 
 def test_a_compressed_component_is_a_base_by_its_decoded_bytes(tmp_path, start_server):
