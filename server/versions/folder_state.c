@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "catalog/catalog.h"
 #include "digests/file_hashes.h"
 #include "store/versions/versions_store.h"
 #include "tree/tree_listing.h"
@@ -32,15 +33,57 @@ static bool is_deep(struct history *history, const struct history_repo *repo)
     return strcmp(inside.name, repo->name) == 0;
 }
 
-static bool is_of_repo(struct history *history, const struct history_repo *repo,
-                       const struct tree_entry *entry)
+static bool has_name(const void *context, struct zt_text name)
+{
+    return zt_text_is(name, context);
+}
+
+static bool has_other_name(const void *context, struct zt_text name)
+{
+    return !zt_text_is(name, context);
+}
+
+/* Returns true if only the index of this model in the root names the file as a part. */
+static bool is_own_part(struct server *server, const struct history_repo *repo, const char *path)
+{
+    char ignored[MODEL_NAME_MAX + 1];
+
+    return catalog_part_of(server->catalog, path, (struct name_filter){has_name, repo->name},
+                           ignored) &&
+           !catalog_part_of(server->catalog, path, (struct name_filter){has_other_name, repo->name},
+                            ignored);
+}
+
+static bool is_named_like_repo(struct server *server, const struct history_repo *repo,
+                               const char *path)
 {
     struct history_repo own;
 
+    history_repo_of_path(store_history(server->store), path, &own);
+    return own.is_root_model && strcmp(own.name, repo->name) == 0;
+}
+
+static bool is_of_repo(struct server *server, const struct history_repo *repo,
+                       const struct tree_entry *entry)
+{
     if (entry->is_folder || !repo->is_root_model)
         return !entry->is_folder;
-    history_repo_of_path(history, entry->path, &own);
-    return own.is_root_model && strcmp(own.name, repo->name) == 0;
+    return is_named_like_repo(server, repo, entry->path) || is_own_part(server, repo, entry->path);
+}
+
+/* Lets the catalog see the present index of a model in the root, which names its parts. */
+static void update_index(struct server *server, const struct history_repo *repo,
+                         const struct tree_listing *listing)
+{
+    for (size_t i = 0; repo->is_root_model && i < listing->count; i++) {
+        const struct tree_entry *entry = &listing->entries[i];
+        size_t length;
+        unsigned rank;
+
+        if (!entry->is_folder && model_path_split(entry->path, &length, &rank) &&
+            model_rank_is_index(rank) && is_named_like_repo(server, repo, entry->path))
+            generation_release(catalog_update(server->catalog, entry->path));
+    }
 }
 
 /* --- hashing --- */
@@ -74,18 +117,18 @@ static enum zt_status hash_file(struct server *server, const struct history_repo
 static enum zt_status take_files(struct server *server, const struct history_repo *repo,
                                  struct folder_state *state, struct zt_error *error)
 {
-    struct history *history = store_history(server->store);
     const struct tree_listing *listing = state->listing;
 
     state->files = calloc(listing->count + 1, sizeof(*state->files));
     state->identities = calloc(listing->count + 1, sizeof(*state->identities));
     if (state->files == NULL || state->identities == NULL)
         return zt_fail_memory(error, "the files of a repository");
+    update_index(server, repo, listing);
     for (size_t i = 0; i < listing->count; i++) {
         const struct tree_entry *entry = &listing->entries[i];
         enum zt_status status;
 
-        if (!is_of_repo(history, repo, entry))
+        if (!is_of_repo(server, repo, entry))
             continue;
         status = hash_file(server, repo, entry, &state->files[state->count], error);
         if (status == ZT_IO) {

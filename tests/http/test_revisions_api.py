@@ -1,9 +1,12 @@
 """Models and files at a revision, the list of revisions, and changes of branches and tags."""
 
 import json
+from urllib.parse import quote
 
 import pytest
 
+from containers import pattern
+from joined import safetensors
 from kept import KEEPS, assert_content, component, content, head_of, model, publish, revisions, revisions_path, set_revision
 from uploads import put
 from wire import ask, assert_problem, at_once, get, head, segment
@@ -297,6 +300,29 @@ def test_moving_main_restores_the_files(server, name):
     assert_problem(set_revision(server, path, "main", second, "branch", {"If-Match": f'"{second}"'}), 412, "precondition-failed")
     assert set_revision(server, path, "main", second, "branch", {"If-Match": f'"{first}"'}).status == 200
     assert_content(server, component(path), 2)
+
+
+@pytest.mark.parametrize("parts", [("{}-00001-of-00002", "{}-00002-of-00002"), ("one of {}", "two of {}")], ids=["numbered", "named"])
+def test_moving_main_restores_the_parts_of_a_model_in_the_root(server, name, parts):
+    name = name.replace("/", "-")
+    files = [part.format(name) + ".safetensors" for part in parts]
+
+    def upload(seed):
+        for number, file in enumerate(files):
+            content = safetensors({f"w{number}": pattern(1000, seed=seed + number)})
+            assert ask(server, "PUT", f"/files/{quote(file)}", {}, content).status in (201, 204)
+        index = {"metadata": {"seed": seed}, "weight_map": {f"w{number}": file for number, file in enumerate(files)}}
+        answer = ask(server, "PUT", f"/files/{name}.safetensors.index.json", {}, json.dumps(index).encode())
+        assert answer.status in (201, 204), answer
+        return answer["ZT-Commit"]
+
+    first, second = upload(1), upload(10)
+    for commit, seed in ((first, 1), (second, 10)):
+        assert set_revision(server, name, "main", commit, "branch").status == 200
+        for number in range(2):
+            for model_name in (name, f"{name}@{commit}"):
+                answer = get(server, f"/v1/models/{model_name}/objects/w{number}/data")
+                assert answer.status == 200 and answer.body == pattern(1000, seed=seed + number), (model_name, answer)
 
 
 def test_restoring_a_folder_replaces_no_file_of_another_repository(server, name):
