@@ -46,8 +46,6 @@ bool log_is_incomplete(const uint8_t *bytes, size_t length, uint64_t last)
     struct record_reader reader = {.at = bytes, .left = length};
     const uint64_t count = record_read_uint(&reader, 4);
 
-    if (is_zero(bytes, length))
-        return true;
     if (!reader.failed && count + RECORD_HASH_BYTES <= reader.left &&
         !is_zero(bytes + length - RECORD_HASH_BYTES, RECORD_HASH_BYTES))
         return false;

@@ -34,6 +34,7 @@ struct bucket {
     /* What a test counts or breaks. */
     unsigned reads;
     unsigned whole_reads; /* of a file that was not known */
+    unsigned drops;
     bool ignores_locks;
     bool loses_answer; /* the next write is done, but its outcome stays unknown */
     bool fails;        /* no request gets an answer */
@@ -268,6 +269,7 @@ static inline bool place_drop(struct history_place *place, const uint8_t sha256[
     char name[256];
     bool is_gone;
 
+    bucket->drops++;
     bucket_object(sha256, name);
     item = bucket_find(bucket, name);
     is_gone =

@@ -118,7 +118,8 @@ WITH_HISTORY(damage_within_a_log_costs_no_file_and_no_list_of_files)
     for (unsigned i = 1; i < 4; i++)
         keep(world, (const char *[]){"1", "2", "3"}[i - 1]);
     make_image(world, &folder, &image);
-    for (size_t at = image.lengths[0]; at < image.lengths[2]; at += 11) {
+    /* First a length, which then leads beyond the end. */
+    for (size_t at = image.lengths[0] + 2; at < image.lengths[2]; at += 11) {
         image.bytes[at] ^= 0x20;
         run_in(world->path, "rm -f .ztserve/versions/repos/*/log.damaged-*");
         assert_true(whole_file_replace(folder, "log", image.bytes, image.length));

@@ -404,6 +404,7 @@ WITH_TWO_SERVERS(young_files_stay_until_a_later_collection)
     keep_content(one, "1");
     assert_false(collect(two, 9));
     assert_non_null(object_of(bucket, "1"));
+    assert_int_equal(bucket->drops, 0);
     grow_old(bucket);
     bucket->refuses_drop = true;
     assert_false(collect(two, 9));
