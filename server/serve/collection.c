@@ -26,7 +26,8 @@ struct collection {
     struct idle_timer *timer;
     bool has_more;
     bool shares_more;
-    unsigned seen;    /* server->commits_recorded before the last complete collection */
+    unsigned begun;   /* server->commits_recorded when this collection began */
+    unsigned seen;    /* and when the last complete one did */
     int64_t ended_ms; /* when that ended; 0: never */
 };
 
@@ -39,15 +40,16 @@ static bool is_due(const struct collection *collection)
 
 static void collect(struct collection *collection)
 {
-    const unsigned recorded = atomic_load(&collection->server->commits_recorded);
     struct zt_error error;
 
+    if (!collection->has_more)
+        collection->begun = atomic_load(&collection->server->commits_recorded);
     if (history_collect(collection->history, FILES_MAX, &collection->has_more, &error) != ZT_OK) {
         log_write(LOG_LEVEL_WARN, "kept files cannot be removed: %s", error.message);
         collection->has_more = false;
     }
     if (!collection->has_more) {
-        collection->seen = recorded;
+        collection->seen = collection->begun;
         collection->ended_ms = clock_ms();
     }
 }

@@ -6,8 +6,9 @@ import threading
 import pytest
 
 import histories
+import lfs
 from histories import Repository
-from wire import Connection
+from wire import Connection, ask, eventually, get
 
 KEEP = 3
 REPOSITORIES = 2
@@ -82,3 +83,25 @@ def test_readers_of_commits_that_are_forgotten(tmp_path, server):
         assert reader.read > 0
     for repository in repositories:
         repository.check(server)
+
+
+# More than a collection removes before it pauses (server/serve/collection.c).
+FORGOTTEN = 300
+
+
+def test_file_that_comes_back_during_a_collection_stays(tmp_path, server):
+    """Collections remove files in the order of their digests; this one pauses before the last."""
+    repo = "org/many"
+    files = {f"{number}.txt": b"%d" % number for number in range(FORGOTTEN)}
+    last = max(files.values(), key=histories.oid_of)
+    assert lfs.commit(server, *(lfs.inline(path, content) for path, content in files.items()), repo=repo).status == 200
+    assert lfs.commit(server, lfs.inline("c.txt", b"first"), *map(lfs.removed, files), repo=repo).status == 200
+    for number in range(KEEP):
+        assert ask(server, "PUT", f"/files/{repo}/c.txt", {}, b"c%d" % number).status == 204
+    eventually(lambda: len(histories.kept_files(tmp_path)) < FORGOTTEN)
+    answers = [ask(server, "PUT", f"/files/{repo}/c.txt", {}, content) for content in (last, b"next")]
+    assert [answer.status for answer in answers] == [204, 204]
+    # The next collection is over when the files of c.txt alone are kept.
+    eventually(lambda: len(histories.kept_files(tmp_path)) <= KEEP)
+    answer = get(server, f"/files/{repo}/c.txt?revision={answers[0]['ZT-Commit']}")
+    assert (answer.status, answer.body) == (200, last)
