@@ -175,20 +175,20 @@ REFUSALS = {
 def test_a_refused_look_up_is_told_in_words(server, upstream, kind):
     act, statuses = REFUSALS[kind]
     fill(server)
-    for request in ("info", "tree"):
-        rule = upstream.meddle(act, request, when=lambda request: "acme/new" in request.target)
-        upstream.add("acme/new", {"config.json": b"{}\n"})
-        got = download(server, "acme/new", "config.json")
-        if kind == "a commit that is none" and request == "tree":
-            upstream.stop(rule)
-            continue
-        assert got.status in statuses or (request == "tree" and got.status in (404, 502, 503)), got
+    # A refusal is remembered for its repository.
+    repos = {"info": "acme/unknown"} if kind == "a commit that is none" else {"info": "acme/unknown", "tree": "acme/unlisted"}
+    for request, repo in repos.items():
+        rule = upstream.meddle(act, request, when=lambda request, repo=repo: repo in request.target)
+        upstream.add(repo, {"config.json": b"{}\n"})
+        got = download(server, repo, "config.json")
+        assert rule.used and got.status in statuses, got
         if got.status in (502, 503):
             assert unavailable(got)
         assert_here_works(server)
         upstream.stop(rule)
     if 404 not in statuses and kind != "403":
-        eventually_downloaded(server, "acme/new", "config.json", b"{}\n")
+        for repo in repos.values():
+            eventually_downloaded(server, repo, "config.json", b"{}\n")
 
 
 def test_a_gated_repository_is_told_in_words(upstream, mirror_of):
@@ -353,13 +353,12 @@ def test_an_upstream_that_is_away_is_asked_seldom(server, upstream):
 def test_the_state_of_upstream_is_reported(server, upstream):
     fill(server)
     (shown,) = get(server, "/v1/upstreams").json()["upstreams"]
-    assert (shown["name"], shown["kind"]) == ("up0", "hub")
+    assert (shown["name"], shown["kind"], shown["state"]) == ("up0", "hub", "reached")
     upstream.go_away()
     assert unavailable(download(server, "acme/other", "config.json"))
-    ready = get(server, "/readyz")
-    assert ready.status == 200
-    changed = get(server, "/v1/upstreams").json()["upstreams"][0]
-    assert changed != shown
+    assert get(server, "/readyz").status == 200
+    (shown,) = get(server, "/v1/upstreams").json()["upstreams"]
+    assert shown["state"] == "away" and shown["reason"]
 
 
 def test_problems_have_their_shape(server, upstream):
