@@ -4,12 +4,11 @@ import hashlib
 import json
 import signal
 import socket
-from pathlib import Path
 
 import pytest
 
 from containers import dense, pattern, zt1
-from wire import ask, component_path, connect, eventually, get, read_exactly, read_head, read_until_closed, talk
+from wire import ask, component_path, connect, eventually, get, read_exactly, read_head, read_until_closed, talk, unread_of
 
 # More than the buffers of both ends hold.
 BIG = pattern(48 << 20)
@@ -132,15 +131,6 @@ def test_header_that_does_not_end_is_a_timeout(start):
     line = request_line(server, "/healthz")
     assert_cut(line, "timeout", "header")
     assert (line["method"], line["status"]) == ("-", 408) and line["request_id"]
-
-
-def unread_of(connection):
-    """How many bytes lie in the server's end of a connection; None: it has none yet."""
-    ends = [f":{end[1]:04X}" for end in (connection.getpeername(), connection.getsockname())]
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        _, local, remote, _, queues = line.split()[:5]
-        if local.endswith(ends[0]) and remote.endswith(ends[1]):
-            return int(queues.split(":")[1], 16)
 
 
 @pytest.mark.parametrize("end", [socket.socket.close, reset])

@@ -17,7 +17,7 @@ from containers import Component, Object, dense, pattern, zstd_dense, zt1
 from neighbours import safetensors
 from server_process import PROGRAM
 from test_export import FORMATS, SOURCES, read_npz, sharded, target
-from wire import Connection, assert_problem, ask, connect, eventually, get, metrics, model_path, publish, read_head
+from wire import Connection, assert_problem, ask, connect, eventually, get, metrics, model_path, publish, read_head, unread_of
 
 METHODS = ["QUERY", "POST"]
 JSON = {"Content-Type": "application/json"}
@@ -485,8 +485,11 @@ def test_a_slow_body_is_taken_piece_by_piece(server):
     with connect(server) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         head = f"QUERY {path_of('layers')} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        for byte in head.encode() + body:
+        for byte in head.encode():
             connection.sendall(bytes([byte]))
+        for at in range(0, len(body), 10):
+            connection.sendall(body[at : at + 10])
+            eventually(lambda: unread_of(connection) == 0)
         status, fields, _ = read_head(connection)
     assert (status, fields["zt-left-out"]) == (200, "1")
 

@@ -129,6 +129,7 @@ def walk_through(tmp_path, change, numbers):
         if misses == 5:
             break
     assert kills > 0 and misses == 5
+    walk.repository.check(walk.server)
     assert walk.server.stop() == 0
     return kills
 

@@ -249,6 +249,7 @@ def test_components_of_unknown_encodings_have_no_difference(server):
 
 def test_ranges_address_the_difference(server):
     whole = get(server, difference("w", BASE))
+    assert apply(whole.body, BASE) == NEW
     answer = get(server, difference("w", BASE), Range="bytes=100-299")
     assert answer.status == 206 and answer.body == whole.body[100:300]
     assert answer["Content-Range"] == f"bytes 100-299/{len(whole.body)}"

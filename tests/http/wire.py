@@ -237,6 +237,15 @@ def eventually(condition, within_s=NOTICED_S):
     return result
 
 
+def unread_of(connection):
+    """How many bytes lie in the server's end of a connection; None: it has none yet."""
+    ends = [f":{end[1]:04X}" for end in (connection.getpeername(), connection.getsockname())]
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues = line.split()[:5]
+        if local.endswith(ends[0]) and remote.endswith(ends[1]):
+            return int(queues.split(":")[1], 16)
+
+
 def cpu_seconds(server):
     with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
         fields = file.read().rsplit(")", 1)[1].split()
