@@ -73,10 +73,16 @@ WITH_HISTORY(only_the_kept_file_is_removed)
 
 WITH_HISTORY(file_is_kept_once)
 {
+    struct file_identity first;
     struct file_identity identity;
+    uint8_t sha256[32];
 
     keep(world, "one");
+    sha_of("one", sha256);
+    assert_ok(history_stat_kept(world->history, sha256, &first, NULL));
     keep(world, "one");
+    assert_ok(history_stat_kept(world->history, sha256, &identity, NULL));
+    assert_int_equal(identity.inode, first.inode);
     put(world, "file", "one");
     identity = identity_in(world, "file");
     assert_ok(keep_as(world, "file", &identity, "one"));

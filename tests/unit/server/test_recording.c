@@ -206,14 +206,15 @@ WITH_VERSIONS(restoring_needs_the_expected_commit)
 
 WITH_VERSIONS(restoring_keeps_files_of_other_programs)
 {
-    const struct history_commit first = change(world, "a=1");
+    const struct history_commit first = change(world, "0=x a=1");
     struct history_found found;
 
+    change(world, "0=y");
     world_command(world, "printf 2 > new && mv new org/model/a && printf 3 > org/model/b");
     assert_ok(history_find(history_of(world), &repo, zt_text_from(HISTORY_MAIN), &found, NULL));
     change(world, "c=4");
     assert_int_equal(restore(world, first.id, NULL), ZT_NOT_FOUND);
-    assert_string_equal(files_of(world), "a=2 b=3 c=4 ");
+    assert_string_equal(files_of(world), "0=y a=2 b=3 c=4 ");
 }
 
 WITH_VERSIONS(file_takes_the_place_of_a_folder_and_back)
