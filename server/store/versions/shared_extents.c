@@ -124,7 +124,8 @@ static void join(struct shared_extents *sharing)
     const size_t count = sharing->count;
     size_t joined = 0;
 
-    qsort(sharing->ranges, count, sizeof(*sharing->ranges), compare_ranges);
+    if (count > 0)
+        qsort(sharing->ranges, count, sizeof(*sharing->ranges), compare_ranges);
     for (size_t i = 0; i < count; i++) {
         const struct range next = sharing->ranges[i];
         struct range *last = joined > 0 ? &sharing->ranges[joined - 1] : NULL;
