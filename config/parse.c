@@ -224,14 +224,11 @@ static bool validate_tls(const struct config *config, struct config_message *mes
     return true;
 }
 
-/* Replaced files stay in the same file system, and only one server may write to the folder. */
+/* The servers of a bucket claim what they change. A folder with versions has one writer. */
 static bool validate_versions(const struct config *config, struct config_message *message)
 {
     if (config->versions.keep == 0)
         return true;
-    if (config_root_is_bucket(config->root))
-        return config_fail(message, "versions.keep needs a folder as root: versions of a bucket "
-                                    "are not supported");
     if (config->shared)
         return config_fail(message, "versions.keep cannot be used with shared: only one server "
                                     "may write to a folder with versions");

@@ -498,6 +498,22 @@ void file_hashes_want(struct file_hashes *hashes, const char *path,
     file_hashes_want_made(hashes, path, identity, NULL);
 }
 
+/* Finds the digest that another server stored with its upload. */
+static bool find_stored(struct file_hashes *hashes, const char *path,
+                        const struct file_identity *identity, uint8_t out_sha256[SHA256_BYTES])
+{
+    struct store *store = hashes->server->store;
+    struct store_stated mirrored;
+    struct zt_error ignored;
+
+    if (!store_needs_claims(store) || store->claims->find_sha256 == NULL ||
+        store_state(store, path, identity, &mirrored) ||
+        store->claims->find_sha256(store, path, identity, out_sha256, &ignored) != ZT_OK)
+        return false;
+    file_hashes_keep(hashes, path, identity, out_sha256);
+    return true;
+}
+
 enum zt_status file_hashes_compute(struct file_hashes *hashes, const char *path,
                                    const struct file_identity *identity,
                                    uint8_t out_sha256[SHA256_BYTES], struct zt_error *error)
@@ -507,7 +523,8 @@ enum zt_status file_hashes_compute(struct file_hashes *hashes, const char *path,
     struct file_task *file;
     enum zt_status status;
 
-    if (file_hashes_find(hashes, path, identity, out_sha256))
+    if (file_hashes_find(hashes, path, identity, out_sha256) ||
+        find_stored(hashes, path, identity, out_sha256))
         return ZT_OK;
     file = file_task_new(path, identity, NULL);
     if (file == NULL)

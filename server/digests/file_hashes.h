@@ -72,9 +72,9 @@ bool answer_hashes_find(struct file_hashes *hashes, const char *target, const ch
 void answer_hashes_keep(struct file_hashes *hashes, const char *target, const char *etag,
                         const uint8_t sha256[SHA256_BYTES]);
 
-/* Hashes a stored file on this worker, unless its digest is known, and keeps the digest. Fails with
- * ZT_STALE if this version of the file no longer exists, ZT_NOT_FOUND, ZT_IO, ZT_UNAVAILABLE (also
- * if the server is draining) or ZT_NO_MEMORY. */
+/* Hashes a stored file on this worker, unless its digest is known, or was stored with it in a
+ * bucket, and keeps the digest. Fails with ZT_STALE if this version of the file no longer exists,
+ * ZT_NOT_FOUND, ZT_IO, ZT_UNAVAILABLE (also if the server is draining) or ZT_NO_MEMORY. */
 enum zt_status file_hashes_compute(struct file_hashes *hashes, const char *path,
                                    const struct file_identity *identity,
                                    uint8_t out_sha256[SHA256_BYTES], struct zt_error *error);

@@ -17,6 +17,8 @@
 #define FILES_MAX 256
 /* How many bytes of files are compared each time, to share them: at most 128 MiB a second. */
 #define COMPARED_MAX ((uint64_t)256 << 20)
+/* The least time between collections of a history that other servers change too. */
+#define SHARED_MS (INT64_C(60) * 1000)
 /* How often commits are examined for their age, if none was made meanwhile. */
 #define AGE_MS (INT64_C(600) * 1000)
 
@@ -31,8 +33,17 @@ struct collection {
     int64_t ended_ms; /* when that ended; 0: never */
 };
 
+/* In a bucket, files are removed an hour after they were kept, so there is no hurry. */
+static bool is_too_soon(const struct collection *collection)
+{
+    return history_is_shared(collection->history) && collection->ended_ms != 0 &&
+           clock_ms() - collection->ended_ms < SHARED_MS;
+}
+
 static bool is_due(const struct collection *collection)
 {
+    if (is_too_soon(collection))
+        return false;
     return collection->has_more || collection->ended_ms == 0 ||
            atomic_load(&collection->server->commits_recorded) != collection->seen ||
            clock_ms() - collection->ended_ms >= AGE_MS;

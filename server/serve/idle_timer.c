@@ -35,7 +35,7 @@ static void on_timer(void *context)
 
     if (read(timer->descriptor, &times, sizeof(times)) == (ssize_t)sizeof(times) &&
         !atomic_load(&timer->server->draining) && !atomic_exchange(&timer->is_queued, true))
-        workers_submit_idle(timer->server->workers, &timer->job);
+        workers_submit_idle(server_waiters(timer->server), &timer->job);
 }
 
 struct idle_timer *idle_timer_start(struct server *server, unsigned interval_s,

@@ -157,5 +157,5 @@ bool root_open_bucket(struct server *server, char *error, size_t error_size)
                       &failure, error, error_size))
         return false;
     log_bucket(config, cache, server->store);
-    return true;
+    return report_error(versions_open(server, &failure), &failure, error, error_size);
 }

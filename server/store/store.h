@@ -193,6 +193,11 @@ struct store_claim_ops {
     enum zt_status (*write_fact)(struct store *store, const struct file_identity *identity,
                                  const char *kind, const char *text, size_t length,
                                  struct zt_error *error);
+    /* Finds the SHA-256 that a server stored with a file when it published it. Returns ZT_NOT_FOUND
+     * if there is none, or if the path has another version now. May wait. */
+    enum zt_status (*find_sha256)(struct store *store, const char *path,
+                                  const struct file_identity *identity, uint8_t out_sha256[32],
+                                  struct zt_error *error);
 };
 
 /* Additional operations of a store whose files come from other machines, so that listing and

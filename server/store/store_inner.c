@@ -169,6 +169,13 @@ static enum zt_status write_fact(struct store *store, const struct file_identity
                                                error);
 }
 
+static enum zt_status find_sha256(struct store *store, const char *path,
+                                  const struct file_identity *identity, uint8_t out_sha256[32],
+                                  struct zt_error *error)
+{
+    return inner_of(store)->claims->find_sha256(inner_of(store), path, identity, out_sha256, error);
+}
+
 void store_inner_claims(const struct store *inner, struct store_claim_ops *out_claims)
 {
     assert(inner->claims != NULL);
@@ -177,7 +184,8 @@ void store_inner_claims(const struct store *inner, struct store_claim_ops *out_c
                                            .release = inner->claims->release,
                                            .refusal = refusal,
                                            .read_fact = read_fact,
-                                           .write_fact = write_fact};
+                                           .write_fact = write_fact,
+                                           .find_sha256 = find_sha256};
 }
 
 /* --- shared files --- */

@@ -166,7 +166,8 @@ static enum zt_status remove_files(const struct restoration *restoration, bool i
         if (status != ZT_OK)
             break;
         (void)store_settle(folder, path, error);
-        folder->ops->remove_emptied(folder, path, kept_length);
+        if (folder->ops->remove_emptied != NULL)
+            folder->ops->remove_emptied(folder, path, kept_length);
     }
     return status;
 }

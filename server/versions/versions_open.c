@@ -2,7 +2,9 @@
 #include "versions/versions_open.h"
 
 #include "base/server.h"
+#include "config/bucket.h"
 #include "digests/file_hashes.h"
+#include "store/s3_versions/s3_place.h"
 #include "store/versions/history_folder.h"
 #include "store/versions/versions_store.h"
 
@@ -43,8 +45,10 @@ enum zt_status versions_open(struct server *server, struct zt_error *error)
 
     if (server->config->versions.keep == 0)
         return ZT_OK;
-    status = history_folder_open(store_local_root(server->store), server->config->writable,
-                                 &options.place, error);
+    status = config_root_is_bucket(server->config->root)
+                 ? s3_place_open(server->store, server->config->writable, &options.place, error)
+                 : history_folder_open(store_local_root(server->store), server->config->writable,
+                                       &options.place, error);
     if (status == ZT_OK)
         status = history_open(&options, &versions.history, error);
     if (status != ZT_OK)

@@ -6,8 +6,8 @@
 
 struct server;
 
-/* Puts the store of versions in place of server->store, which must be a folder, if versions are
- * kept. Returns ZT_IO with a message for the user at the command line. */
+/* Puts the store of versions in place of server->store, a folder or bucket, if versions are kept.
+ * Returns ZT_IO with a message for the user at the command line. */
 enum zt_status versions_open(struct server *server, struct zt_error *error);
 
 #endif

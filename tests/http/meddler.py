@@ -131,6 +131,12 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
 
+    def handle_expect_100(self):
+        """At once: a client waits a second for it."""
+        is_wanted = super().handle_expect_100()
+        self.wfile.flush()
+        return is_wanted
+
     def exchange(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         fields = {name.lower(): value for name, value in self.headers.items()}

@@ -219,7 +219,8 @@ static bool forget(void *history, struct waiter *waiter)
 static enum outcome read_again(struct request *request, struct page *page)
 {
     page->is_waiting = false;
-    return request_work_here(request, read_page);
+    return history_is_shared(page->history) ? request_work(request, read_page)
+                                            : request_work_here(request, read_page);
 }
 
 /* The head may move before the history knows of the waiter, so it is looked at again. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "store/s3/s3_listing.h"
 #include "zt/digest.h"
 
@@ -36,8 +37,7 @@ static uint64_t name_of(const char *key)
     return words[0];
 }
 
-/* Returns true for "folder/config.json", which makes a folder a repository. */
-static bool is_config(const char *key)
+bool s3_is_config(const char *key)
 {
     const char *slash = strchr(key, '/');
 
@@ -46,7 +46,7 @@ static bool is_config(const char *key)
 
 void s3_facts_take(struct s3_facts *facts, const char *key)
 {
-    if ((strncmp(key, S3_FACTS_PREFIX, sizeof(S3_FACTS_PREFIX) - 1) != 0 && !is_config(key)) ||
+    if ((strncmp(key, S3_FACTS_PREFIX, sizeof(S3_FACTS_PREFIX) - 1) != 0 && !s3_is_config(key)) ||
         facts->is_incomplete)
         return;
     if (facts->count == facts->capacity) {
@@ -134,4 +134,26 @@ enum zt_status s3_read_fact(struct store *base, const struct file_identity *iden
     *out_text = fact.bytes;
     *out_length = fact.length;
     return ZT_OK;
+}
+
+enum zt_status s3_find_sha256(struct store *base, const char *path,
+                              const struct file_identity *identity, uint8_t out_sha256[32],
+                              struct zt_error *error)
+{
+    struct s3_store *store = (struct s3_store *)base;
+    struct object_version version;
+    struct file_identity found;
+    enum zt_status status;
+
+    if (!bucket_may_ask(&store->bucket))
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
+                       "the object store is unreachable");
+    status = bucket_head(&store->bucket, path, BUCKET_USUAL_TIME, &version, error);
+    if (status != ZT_OK)
+        return status;
+    found = bucket_identity(version.etag, version.size_bytes, version.modified_s);
+    return store_identity_equal(&found, identity) &&
+                   zt_hex_read(zt_text_from(version.sha256), out_sha256, 32)
+               ? ZT_OK
+               : zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "no SHA-256 is stored");
 }

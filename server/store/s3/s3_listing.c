@@ -255,10 +255,10 @@ void s3_listing_note(struct s3_listing *listing, const char *path, const char *e
     note(listing, entry, UINT64_MAX);
 }
 
-void s3_listing_note_listed(struct s3_listing *listing, const struct s3_entry *listed,
+void s3_listing_note_listed(struct s3_listing *listing, const struct listed_object *listed,
                             uint64_t notes)
 {
-    struct s3_entry *entry = entry_new(listed->path, listed->etag);
+    struct s3_entry *entry = entry_new(listed->key, listed->etag);
 
     if (entry == NULL)
         return;

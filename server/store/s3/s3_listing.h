@@ -97,9 +97,9 @@ bool s3_listing_has_list(struct s3_listing *listing);
 /* Notes the current version of a path. etag NULL: the path has no file. */
 void s3_listing_note(struct s3_listing *listing, const char *path, const char *etag,
                      uint64_t size_bytes, int64_t modified_s);
-/* Notes an entry from a list of one name. notes is the note counter when the list began; an entry
- * learned since then is kept. */
-void s3_listing_note_listed(struct s3_listing *listing, const struct s3_entry *listed,
+/* Notes an object from a list of one name or folder. notes is the note counter when the list began;
+ * an entry learned since then is kept. */
+void s3_listing_note_listed(struct s3_listing *listing, const struct listed_object *listed,
                             uint64_t notes);
 /* Notes that a version is no longer available. */
 void s3_listing_lose(struct s3_listing *listing, const char *path,

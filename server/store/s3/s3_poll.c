@@ -379,8 +379,14 @@ enum zt_status s3_look_up(struct store *base, struct zt_text name, store_visit v
     if (status == ZT_OK) {
         s3_entries_sort(&taking.entries);
         settle_disputes(store, &taking.entries);
-        for (size_t i = 0; i < taking.entries.count; i++)
-            s3_listing_note_listed(store->listing, taking.entries.items[i], notes);
+        for (size_t i = 0; i < taking.entries.count; i++) {
+            const struct s3_entry *entry = taking.entries.items[i];
+
+            s3_listing_note_listed(store->listing,
+                                   &(struct listed_object){entry->path, entry->etag,
+                                                           entry->size_bytes, entry->modified_s},
+                                   notes);
+        }
         if (!taking.is_partial)
             s3_listing_drop_others(store->listing, name, &taking.entries, notes);
         visit_found(&taking.entries, visit, context);

@@ -73,8 +73,13 @@ enum zt_status s3_look_up(struct store *store, struct zt_text name, store_visit 
 enum zt_status s3_read_fact(struct store *store, const struct file_identity *identity,
                             const char *kind, char **out_text, size_t *out_length,
                             struct zt_error *error);
-/* Returns true if the bucket had this file, "folder/config.json", when it was last listed, or if
- * this server has written it since. Never waits. */
+enum zt_status s3_find_sha256(struct store *store, const char *path,
+                              const struct file_identity *identity, uint8_t out_sha256[32],
+                              struct zt_error *error);
+/* Returns true for "folder/config.json", which makes a folder a repository. */
+bool s3_is_config(const char *path);
+/* Returns true if the bucket had this file, a model's or "folder/config.json", when it was last
+ * listed, or if this server has written it since. Never waits. */
 bool s3_has_config(struct s3_store *store, const char *path);
 void s3_report(struct store *store, struct store_report *out_report);
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/s3/s3_store.h"
+#include "store/s3/s3_listing.h"
 
 struct walk {
     store_visit visit;
@@ -11,6 +11,8 @@ struct walk {
     size_t skipped; /* length of the folder and its slash in every key */
     bool is_deep;
     bool has_keys;
+    struct s3_listing *listing;
+    uint64_t notes;              /* value of the note counter when the list began */
     char above[BUCKET_KEY_SIZE]; /* the folder of the last key; it was visited */
 };
 
@@ -36,6 +38,22 @@ static bool see_folders(struct walk *walk, const char *key)
     return true;
 }
 
+/* Notes a model's file that another server has written since the bucket was last listed: whoever
+ * lists a folder may open its files next. */
+static void note_new(const struct walk *walk, const struct listed_object *object)
+{
+    struct object_version known;
+    size_t length;
+    unsigned rank;
+
+    if (!model_path_split(object->key, &length, &rank) ||
+        (s3_listing_find(walk->listing, object->key, &known) == S3_KNOWN &&
+         strcmp(known.etag, object->etag) == 0 && known.size_bytes == object->size_bytes &&
+         known.modified_s == object->modified_s))
+        return;
+    s3_listing_note_listed(walk->listing, object, walk->notes);
+}
+
 static bool take(void *context, const struct listed_object *object)
 {
     struct walk *walk = context;
@@ -49,6 +67,7 @@ static bool take(void *context, const struct listed_object *object)
     if (!store_path_is_served(zt_text_from(object->key)) ||
         (!walk->is_deep && strchr(object->key + walk->skipped, '/') != NULL))
         return true;
+    note_new(walk, object);
     identity = bucket_identity(object->etag, object->size_bytes, object->modified_s);
     return walk->visit(walk->context, object->key, &identity);
 }
@@ -57,7 +76,11 @@ enum zt_status s3_walk(struct store *base, const char *folder, bool is_deep, sto
                        void *context, struct zt_error *error)
 {
     struct s3_store *store = (struct s3_store *)base;
-    struct walk walk = {.visit = visit, .context = context, .is_deep = is_deep};
+    struct walk walk = {.visit = visit,
+                        .context = context,
+                        .is_deep = is_deep,
+                        .listing = store->listing,
+                        .notes = s3_listing_notes(store->listing)};
     char beginning[BUCKET_KEY_SIZE + 1];
     enum zt_status status;
 

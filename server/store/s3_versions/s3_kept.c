@@ -2,8 +2,9 @@
  *
  * A kept file is written and removed only under a claim of its key. So a collection of another
  * server cannot remove it between the look at its age and the copy that makes it young. This claim
- * is held for as long as a copy takes, and nothing else is waited for meanwhile. */
+ * is held until the copy is made, and its holder waits for no other claim. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -127,8 +128,7 @@ static bool is_version(const struct object_version *version, const struct file_i
     return store_identity_equal(&found, identity);
 }
 
-/* Some services ignore the condition of a copy. The bytes are then those of another version, under
- * a SHA-256 that they do not have. */
+/* Some services ignore the condition of a copy, and may have copied another version. */
 static enum zt_status check_source(const struct keeping *keeping, struct zt_error *error)
 {
     struct bucket *bucket = &keeping->place->store->bucket;
@@ -154,7 +154,7 @@ static enum zt_status check_copy(const struct keeping *keeping, struct zt_error 
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                        "the object store has not copied the file");
     if (status == ZT_OK && !is_safe(keeping->place, &made))
-        return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
+        return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                        "the object store does not renew the time of a file that it copies");
     return status;
 }
@@ -363,12 +363,23 @@ enum zt_status s3_place_open_kept(struct history_place *base, const uint8_t sha2
 
 /* --- collections --- */
 
+/* More kept files than this are listed in 256 parts, which takes as many requests. */
+#define LISTED_MOST ((size_t)1 << 20)
+
+/* All kept files in order, listed at once. */
+struct s3_listed {
+    size_t count;
+    size_t capacity;
+    size_t next; /* that is visited */
+    bool is_partial;
+    bool has_memory;
+    struct history_object *objects;
+};
+
 struct listing {
     struct s3_place *place;
-    int64_t young_s; /* files written after this are young */
-    bool (*visit)(void *context, const struct history_object *object);
-    void *context;
-    bool is_stopped;
+    struct s3_listed *listed;
+    int64_t young_s; /* files written since then are young */
 };
 
 /* Reads the SHA-256 that a key names. */
@@ -384,16 +395,83 @@ static bool read_key(const char *key, uint8_t out_sha256[32])
     return zt_hex_is_lower(zt_text_from(hex), 64) && zt_hex_read(zt_text_from(hex), out_sha256, 32);
 }
 
-static bool take(void *context, const struct listed_object *listed)
+static bool grow(struct s3_listed *listed)
 {
-    struct listing *listing = context;
-    struct history_object object = {.size_bytes = listed->size_bytes,
-                                    .is_young = s3_place_has_others(listing->place) &&
-                                                listed->modified_s >= listing->young_s};
+    const size_t capacity = listed->capacity == 0 ? 64 : 2 * listed->capacity;
+    struct history_object *objects;
 
-    if (read_key(listed->key, object.sha256))
-        listing->is_stopped = !listing->visit(listing->context, &object);
-    return !listing->is_stopped;
+    if (listed->count < listed->capacity)
+        return true;
+    objects = realloc(listed->objects, capacity * sizeof(*objects));
+    if (objects == NULL)
+        return false;
+    listed->objects = objects;
+    listed->capacity = capacity;
+    return true;
+}
+
+static bool take(void *context, const struct listed_object *object)
+{
+    const struct listing *listing = context;
+    struct s3_listed *listed = listing->listed;
+    uint8_t sha256[32];
+
+    if (!read_key(object->key, sha256))
+        return true;
+    listed->is_partial = listed->count >= LISTED_MOST;
+    listed->has_memory = grow(listed);
+    if (listed->is_partial || !listed->has_memory)
+        return false;
+    listed->objects[listed->count] = (struct history_object){
+        .size_bytes = object->size_bytes,
+        .is_young = s3_place_has_others(listing->place) && object->modified_s >= listing->young_s};
+    memcpy(listed->objects[listed->count++].sha256, sha256, sizeof(sha256));
+    return true;
+}
+
+void s3_place_forget_list(struct s3_place *place)
+{
+    if (place->listed != NULL)
+        free(place->listed->objects);
+    free(place->listed);
+    place->listed = NULL;
+}
+
+static enum zt_status list_below(struct s3_place *place, const char *beginning,
+                                 struct zt_error *error)
+{
+    const struct listing listing = {
+        .place = place, .listed = place->listed, .young_s = s3_place_now_s(place) - place->young_s};
+    enum zt_status status;
+
+    place->listed->has_memory = true;
+    place->listed->count = place->listed->next = 0;
+    status = bucket_list(&place->store->bucket, beginning, BUCKET_USUAL_TIME, take,
+                         (void *)(uintptr_t)&listing, error);
+    if (!place->listed->has_memory)
+        return zt_fail_memory(error, "a list of kept files");
+    return status == ZT_OK || status == ZT_NO_MEMORY ? status : ZT_UNAVAILABLE;
+}
+
+/* Lists everything before the first part is visited, or else each part. */
+static enum zt_status list_part(struct s3_place *place, uint8_t first, struct zt_error *error)
+{
+    char beginning[sizeof(S3_OBJECTS_PREFIX) + 4] = S3_OBJECTS_PREFIX;
+    enum zt_status status = ZT_OK;
+
+    if (first == 0 || place->listed == NULL) {
+        s3_place_forget_list(place);
+        place->listed = calloc(1, sizeof(*place->listed));
+        if (place->listed == NULL)
+            return zt_fail_memory(error, "a list of kept files");
+        status = list_below(place, beginning, error);
+    }
+    if (status != ZT_OK || !place->listed->is_partial)
+        return status;
+    strcpy(zt_hex_write(beginning + strlen(beginning), &first, 1), "/");
+    status = list_below(place, beginning, error);
+    place->listed->is_partial = true;
+    return status;
 }
 
 enum zt_status s3_place_list_objects(struct history_place *base, uint8_t first,
@@ -402,20 +480,20 @@ enum zt_status s3_place_list_objects(struct history_place *base, uint8_t first,
                                      void *context, struct zt_error *error)
 {
     struct s3_place *place = s3_place_of(base);
-    struct listing listing = {.place = place,
-                              .young_s = s3_place_now_s(place) - place->young_s,
-                              .visit = visit,
-                              .context = context};
-    char beginning[sizeof(S3_OBJECTS_PREFIX) + 4];
-    enum zt_status status;
+    const enum zt_status status = list_part(place, first, error);
+    struct s3_listed *listed = place->listed;
 
-    strcpy(beginning, S3_OBJECTS_PREFIX);
-    strcpy(zt_hex_write(beginning + strlen(beginning), &first, 1), "/");
-    status =
-        bucket_list(&place->store->bucket, beginning, BUCKET_USUAL_TIME, take, &listing, error);
-    if (listing.is_stopped)
-        return zt_fail_memory(error, "a list of kept files");
-    return status == ZT_OK || status == ZT_NO_MEMORY ? status : ZT_UNAVAILABLE;
+    if (status != ZT_OK)
+        return status;
+    while (listed->next < listed->count && listed->objects[listed->next].sha256[0] < first)
+        listed->next++;
+    for (; listed->next < listed->count && listed->objects[listed->next].sha256[0] == first;
+         listed->next++)
+        if (!visit(context, &listed->objects[listed->next]))
+            return zt_fail_memory(error, "a list of kept files");
+    if (first == UINT8_MAX)
+        s3_place_forget_list(place);
+    return ZT_OK;
 }
 
 static enum zt_status run_delete(struct s3_claim *claim, const char *key)

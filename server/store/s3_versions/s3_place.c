@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "store/s3_versions/s3_place_state.h"
 
 /* Time limit of a write: for a small request. */
@@ -115,19 +116,18 @@ static void write_claim_name(const char *key, char out_name[S3_VERSIONS_KEY_SIZE
              slash != NULL ? (int)(slash - key) : S3_VERSIONS_KEY_SIZE - 1, key);
 }
 
-/* Returns the time for a write. A service that ignores the condition may carry out a late request,
- * so such a request must end while the claim is certainly ours. */
+/* Returns the time for a write. Without a condition, a service may carry out a late request, so it
+ * must end while the claim is certainly ours. */
 static int64_t time_for(const struct write *write)
 {
     char name[S3_VERSIONS_KEY_SIZE];
-    int64_t left_ms = WRITE_MS;
+    int64_t left_ms;
 
-    if (strncmp(write->key, S3_VERSIONS_PREFIX REPOS, strlen(S3_VERSIONS_PREFIX REPOS)) == 0) {
-        write_claim_name(write->key, name);
-        left_ms = s3_lock_left_ms(write->place, name);
-        if (write->is_guarded && left_ms > 0)
-            left_ms = WRITE_MS;
-    }
+    if (write->is_guarded || !s3_place_has_others(write->place) ||
+        strncmp(write->key, S3_VERSIONS_PREFIX REPOS, strlen(S3_VERSIONS_PREFIX REPOS)) != 0)
+        return WRITE_MS;
+    write_claim_name(write->key, name);
+    left_ms = s3_lock_left_ms(write->place, name);
     return left_ms < WRITE_MS ? left_ms : WRITE_MS;
 }
 
@@ -288,9 +288,16 @@ static enum zt_status list_folder(struct history_place *base, const char *folder
     return as_unavailable(status, error);
 }
 
+/* The list has models and the config.json of folders, which loops ask for. */
 static bool has_path(struct history_place *base, const char *path)
 {
-    return s3_has_config(s3_place_of(base)->store, path);
+    struct s3_store *store = s3_place_of(base)->store;
+    struct object_version version;
+    struct zt_error ignored;
+
+    return s3_has_config(store, path) ||
+           (thread_may_wait() && !s3_is_config(path) && bucket_may_ask(&store->bucket) &&
+            bucket_head(&store->bucket, path, BUCKET_USUAL_TIME, &version, &ignored) == ZT_OK);
 }
 
 /* --- the place --- */
@@ -300,6 +307,7 @@ static void close_place(struct history_place *base)
     struct s3_place *place = s3_place_of(base);
 
     s3_locks_stop(place);
+    s3_place_forget_list(place);
     pthread_cond_destroy(&place->changed);
     pthread_mutex_destroy(&place->lock);
     free(place);

@@ -22,6 +22,8 @@
  * the change. */
 #define S3_YOUNG_S 3600
 
+struct s3_listed;
+
 struct s3_place {
     struct history_place base; /* first */
     struct s3_store *store;
@@ -33,6 +35,7 @@ struct s3_place {
     struct s3_claim *renewed;
     struct s3_claim *collecting; /* one of them; NULL: this server does not collect */
     int64_t collecting_since_ms;
+    struct s3_listed *listed; /* s3_kept.c: of the thread that collects; NULL: none */
     pthread_t renewer;
     bool has_renewer;
     bool is_ending;
@@ -86,8 +89,8 @@ bool s3_place_begin_collecting(struct history_place *place);
 void s3_place_end_collecting(struct history_place *place);
 /* Returns true if this server may still collect. */
 bool s3_place_is_collecting(struct s3_place *place);
-/* Returns how long ago the collection began. What was kept less than S3_YOUNG_S before that may be
- * named by a commit that the collection has not seen. */
+/* Returns how long ago the collection began. Files that were kept less than S3_YOUNG_S before that
+ * may be named by a commit that the collection has not seen. */
 int64_t s3_place_collecting_s(struct s3_place *place);
 
 /* --- s3_kept.c: operations of history_place.h --- */
@@ -107,6 +110,7 @@ enum zt_status s3_place_list_objects(struct history_place *place, uint8_t first,
                                      bool (*visit)(void *context,
                                                    const struct history_object *object),
                                      void *context, struct zt_error *error);
+void s3_place_forget_list(struct s3_place *place);
 bool s3_place_drop(struct history_place *place, const uint8_t sha256[32]);
 
 /* --- s3_restored.c: operations of history_place.h --- */

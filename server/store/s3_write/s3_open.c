@@ -104,6 +104,7 @@ static const struct store_claim_ops s3_claim_ops = {
     .refusal = s3_refusal,
     .read_fact = s3_read_fact,
     .write_fact = s3_write_fact,
+    .find_sha256 = s3_find_sha256,
 };
 
 static const struct store_search_ops s3_search_ops = {

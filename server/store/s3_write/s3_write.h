@@ -83,13 +83,13 @@ struct s3_claim {
     char nonce[S3_NONCE_SIZE];
     char etag[BUCKET_ETAG_SIZE];
     int64_t since_ms; /* monotonic clock, before the request that created it */
-    /* All requests under it must be answered by then. BUCKET_USUAL_TIME: no deadline. */
+    /* The deadline of all requests under it. BUCKET_USUAL_TIME: no deadline. */
     int64_t by_ms;
     /* An unconditional request may still be carried out. The claim is therefore kept until it
      * counts as a dead writer's, so that no other writer starts before. */
     bool stays;
-    /* Of a claim that a thread renews (store/s3_versions), which changes since_ms, etag and nonce
-     * under its lock. */
+    /* A thread of store/s3_versions renews some claims. It changes since_ms, etag and nonce under
+     * its lock. */
     struct s3_claim *next_renewed;
     bool is_renewing;
     bool is_lost;

@@ -51,7 +51,8 @@ struct history_object {
  * no claim, and the object is there and young, it will stay: a change is recorded long before its
  * objects are an hour old. If there is no claim but the object has gone, they begin again. If there
  * is a claim, a removal may already be on its way, perhaps twice: they take the claim themselves,
- * make the object again, and release the claim. */
+ * make the object again, and release the claim. A place may claim each object instead, while its
+ * age is looked at and it is made or removed (store/s3_versions). */
 struct history_place_ops {
     /* --- small files --- */
 

@@ -62,6 +62,31 @@ static const struct zt_source_ops commit_file_ops = {.size = source_size,
                                                      .close = source_close,
                                                      .descriptor = source_descriptor};
 
+static enum zt_status source_pin(struct zt_source *source, uint64_t offset, uint64_t length,
+                                 bool wait, struct zt_pin *out_pin, struct zt_error *error)
+{
+    return zt_source_pin(cast(source)->file, offset, length, wait, out_pin, error);
+}
+
+static void source_advise(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    zt_source_advise(cast(source)->file, offset, length);
+}
+
+static void source_invalidate(struct zt_source *source, uint64_t offset, uint64_t length)
+{
+    (void)zt_source_invalidate(cast(source)->file, offset, length);
+}
+
+/* Of a bucket. */
+static const struct zt_source_ops remote_file_ops = {.size = source_size,
+                                                     .read_at = source_read_at,
+                                                     .map = source_map,
+                                                     .close = source_close,
+                                                     .pin = source_pin,
+                                                     .advise = source_advise,
+                                                     .invalidate = source_invalidate};
+
 bool versions_source_identity(struct versions *versions, struct zt_source *source,
                               struct file_identity *out_identity)
 {
@@ -72,7 +97,7 @@ bool versions_source_identity(struct versions *versions, struct zt_source *sourc
     struct zt_error ignored;
     enum zt_status status;
 
-    if (source->ops != &commit_file_ops)
+    if (source->ops != &commit_file_ops && source->ops != &remote_file_ops)
         return false;
     *out_identity = file->identity;
     /* Links to the file change its status time. */
@@ -152,6 +177,28 @@ static enum zt_status open_current(struct versions *versions, const struct versi
     return status;
 }
 
+static bool ignore_file(void *context, const char *path, const struct file_identity *identity)
+{
+    (void)context;
+    (void)path;
+    (void)identity;
+    return true;
+}
+
+/* Another server may have written the model since the bucket was last listed. */
+static void look_up_again(struct versions *versions, const struct versions_place *place,
+                          const struct history_file *file)
+{
+    struct store *inner = versions->base.inner;
+    char path[MODEL_PATH_SIZE];
+    char model[MODEL_NAME_MAX + 1];
+    struct zt_error ignored;
+
+    if (store_may_wait(inner) && thread_may_wait() &&
+        versions_current_path(&place->repo, file, path) && model_path_name(path, model))
+        (void)inner->search->look_up(inner, zt_text_from(model), ignore_file, NULL, &ignored);
+}
+
 /* Makes a source with the commit's identity, which takes over the file's on success. */
 static enum zt_status wrap(const struct versions_place *place, const struct history_file *file,
                            const struct file_identity *opened, struct zt_source **source,
@@ -162,7 +209,8 @@ static enum zt_status wrap(const struct versions_place *place, const struct hist
     assert(*source != NULL);
     if (wrapped == NULL)
         return zt_fail_memory(error, "a file of a commit");
-    *wrapped = (struct commit_file){.base.ops = &commit_file_ops,
+    *wrapped = (struct commit_file){.base.ops = zt_source_is_remote(*source) ? &remote_file_ops
+                                                                             : &commit_file_ops,
                                     .file = *source,
                                     .identity = versions_identity(file),
                                     .opened = *opened,
@@ -184,6 +232,8 @@ enum zt_status versions_open_file(struct versions *versions, const struct versio
         status = open_kept(versions, file, &source, &opened, error);
         if (status == ZT_NOT_FOUND)
             status = open_current(versions, place, file, &source, &opened, error);
+        if (status == ZT_NOT_FOUND && i == 0)
+            look_up_again(versions, place, file);
     }
     if (status != ZT_OK)
         return status;

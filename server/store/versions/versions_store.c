@@ -99,7 +99,7 @@ static enum zt_status publish(struct store *store, struct staged_file *file, con
         status = keep_present(versions, path, expected->sha256, history_keep_file, &kept, error);
     if (status == ZT_OK)
         status = inner_of(store)->ops->publish(inner_of(store), file, path, expected, error);
-    if (status == ZT_OK && kept.is_kept)
+    if (status == ZT_OK && kept.is_kept && !store_may_wait(inner_of(store)))
         versions_share_later(versions, path, kept.size_bytes, kept.sha256);
     return status;
 }

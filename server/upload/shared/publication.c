@@ -68,6 +68,7 @@ static bool give_name_in_bucket(struct publication *publication, const struct pu
 
         if (!publish_lock_find(lock, path, &expected, failure))
             return false;
+        expected.sha256 = publication->published.sha256;
         publication->published.replaced = expected.what == STORE_EXPECTS_VERSION;
         status =
             ops->publish(publication->server->store, publication->stored, path, &expected, &error);
@@ -399,12 +400,14 @@ static bool publish_recorded(struct publication *publication, struct failure *fa
     struct recorded recorded;
     bool published;
 
-    if (!recorded_begin(&recorded, publication->server, publication->name, publication->is_file,
+    snprintf(path, sizeof(path), "%s%s", publication->name,
+             publication->is_file ? "" : publication->extension);
+    /* Other servers wait for the repository, so the slow part comes first. */
+    if (!prepare(publication, path, failure) ||
+        !recorded_begin(&recorded, publication->server, publication->name, publication->is_file,
                         failure))
         return false;
     published = publication_publish(publication, failure);
-    snprintf(path, sizeof(path), "%s%s", publication->name,
-             publication->is_file ? "" : publication->extension);
     recorded_end(&recorded, published, publication->client, action, path,
                  publication->published.commit);
     return published;

@@ -147,6 +147,8 @@ WITH_S3(nothing_is_written_under_a_claim_that_was_lost)
     struct s3_claim *held = lock(place);
 
     held->since_ms -= S3_CLAIM_GOOD_MS;
+    assert_int_equal(write_text(place, "mine", NULL), ZT_UNAVAILABLE);
+    world->writing.abilities.put = false;
     assert_int_equal(write_text(place, "mine", ""), ZT_UNAVAILABLE);
     assert_null(shelf_find(S3_VERSIONS_PREFIX LOG));
     place->ops->unlock(place, held);

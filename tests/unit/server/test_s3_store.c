@@ -171,16 +171,14 @@ PREPARED(identities_are_of_etag_size_and_seconds)
 PREPARED(a_list_of_a_name_does_not_take_back_what_was_learned_since)
 {
     const struct object_version published = {.etag = "v2", .size_bytes = 7, .modified_s = 5};
+    const struct listed_object listed = {"m.zt", "v1", sizeof(first_bytes), 4};
     struct object_version known;
-    struct s3_entries listed = {NULL, 0, 0};
     uint64_t notes;
 
     list_ok(world);
-    assert_true(s3_entries_add(&listed, "m.zt", "v1", sizeof(first_bytes), 4));
     notes = s3_listing_notes(world->store.listing);
     s3_note_version(&world->store, "m.zt", &published);
-    s3_listing_note_listed(world->store.listing, listed.items[0], notes);
-    s3_entries_free(&listed);
+    s3_listing_note_listed(world->store.listing, &listed, notes);
     assert_true(s3_known_version(&world->store, "m.zt", &known));
     assert_string_equal(known.etag, "v2");
     /* One that is begun later does. */
@@ -468,3 +466,15 @@ static int quiet(void **state)
 }
 
 AROUND_ALL_TESTS(quiet, NULL)
+
+PREPARED(walked_folder_shows_models_that_were_written_since_the_last_list)
+{
+    struct object_version known;
+    struct visited visited = {0};
+
+    list_ok(world);
+    fake.objects[0].etag = "v3";
+    assert_ok(s3_walk(&world->store.base, "", true, visit, &visited, &error));
+    assert_true(s3_known_version(&world->store, "m.zt", &known));
+    assert_string_equal(known.etag, "v3");
+}
