@@ -435,7 +435,7 @@ static enum catalog_answer find(struct catalog *catalog, const struct key *key,
     struct generation *found;
 
     found = catalog_content_find(&catalog->content, key->finder, key->text);
-    if (found != NULL && parking_open_in_turn(&catalog->content, found) &&
+    if (found != NULL && parking_open(&catalog->content, found, true) &&
         is_current(catalog, found)) {
         assert(!atomic_load(&found->parked));
         *out_generation = found;
@@ -569,7 +569,7 @@ struct generation **catalog_hold_all(struct catalog *catalog, size_t *out_count)
 bool catalog_hold_open(struct catalog *catalog, struct generation *generation)
 {
     catalog_content_hold(&catalog->content, generation);
-    if (parking_open(&catalog->content, generation))
+    if (parking_open(&catalog->content, generation, false))
         return true;
     generation_release(generation);
     return false;
@@ -590,7 +590,7 @@ struct generation *catalog_update(struct catalog *catalog, const char *path)
         return NULL;
     found = catalog_content_update_one(&catalog->content, &file);
     free(file.path);
-    if (found != NULL && !parking_open(&catalog->content, found)) {
+    if (found != NULL && !parking_open(&catalog->content, found, false)) {
         failed_lookups_note();
         generation_release(found);
         return NULL;

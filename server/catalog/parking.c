@@ -238,28 +238,25 @@ static bool has_room(struct catalog_content *content, const struct generation *g
     return count == 0 || count + files <= content->open_limit;
 }
 
-bool parking_open_in_turn(struct catalog_content *content, struct generation *generation)
+static bool find_room(struct catalog_content *content, const struct generation *generation)
 {
-    if (atomic_load(&generation->parked) && !has_room(content, generation)) {
-        /* Close all unused files first, even if that frees little. */
-        parking_make_room(content);
-        if (!has_room(content, generation))
-            return false;
-    }
-    return parking_open(content, generation);
+    if (has_room(content, generation))
+        return true;
+    /* Close all unused files first, even if that frees little. */
+    parking_make_room(content);
+    return has_room(content, generation);
 }
 
-bool parking_open(struct catalog_content *content, struct generation *generation)
+bool parking_open_again(struct catalog_content *content, struct generation *generation,
+                        bool in_turn)
 {
-    pthread_mutex_t *opening;
+    pthread_mutex_t *opening =
+        &content->opening[(uintptr_t)generation / sizeof(*generation) % PARKING_LOCKS];
     bool opened;
 
-    /* Usually the flag is set already; then the cache line stays shared. */
-    if (!atomic_load_explicit(&generation->used, memory_order_relaxed))
-        atomic_store_explicit(&generation->used, true, memory_order_relaxed);
-    if (!atomic_load(&generation->parked))
-        return true;
-    opening = &content->opening[(uintptr_t)generation / sizeof(*generation) % PARKING_LOCKS];
+    assert(atomic_load(&generation->references) > 0);
+    if (in_turn && !find_room(content, generation))
+        return false;
     pthread_mutex_lock(opening);
     opened = !atomic_load(&generation->parked) || open_again(content, generation);
     pthread_mutex_unlock(opening);

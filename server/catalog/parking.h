@@ -29,12 +29,21 @@ void parking_limit(struct catalog_content *content);
 /* Closes half of the unused files, when no descriptors are left. */
 void parking_make_room(struct catalog_content *content);
 
-/* Opens the files of a held generation again if it was parked. Returns false if a file is gone or
- * has changed, or if no descriptors are left. */
-bool parking_open(struct catalog_content *content, struct generation *generation);
+/* Opens the files of a held generation that is parked; in_turn: returns false while too many files
+ * are being read. */
+bool parking_open_again(struct catalog_content *content, struct generation *generation,
+                        bool in_turn);
 
-/* Does the same for a request, but returns false, so that it waits and retries, while too many
- * files are being read. */
-bool parking_open_in_turn(struct catalog_content *content, struct generation *generation);
+/* Notes that a held generation is used, and opens its files again if it was parked. Returns false
+ * if a file is gone or has changed, or if no descriptors are left; in_turn, for a request: also
+ * while too many files are being read, so that it waits and retries. */
+static inline bool parking_open(struct catalog_content *content, struct generation *generation,
+                                bool in_turn)
+{
+    /* Usually the flag is set already; then the cache line stays shared. */
+    if (!atomic_load_explicit(&generation->used, memory_order_relaxed))
+        atomic_store_explicit(&generation->used, true, memory_order_relaxed);
+    return !atomic_load(&generation->parked) || parking_open_again(content, generation, in_turn);
+}
 
 #endif
