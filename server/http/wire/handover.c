@@ -18,7 +18,6 @@
 #include "http/wire/loop.h"
 #include "http/wire/mhd.h"
 #include "http/wire/mhd_state.h"
-#include "http/wire/repeat.h"
 
 /* A socket to be given back to the library, with the history that it keeps. Its place in the
  * admission counts goes from one connection of the library to the next, so that no other client can
@@ -235,10 +234,10 @@ static void end_repeated(struct connection *connection, bool whole)
 {
     if (whole) {
         mhd_resume(connection, CONNECTION_LIBRARY);
-        repeat_end(connection, true);
+        response_cache_end(connection, true);
         return;
     }
-    repeat_end(connection, false);
+    response_cache_end(connection, false);
     end_connection(connection);
 }
 
@@ -349,7 +348,7 @@ enum tap_verdict handover_judge(void *context, int descriptor, bool is_plain, co
         connection->raw.state >= RAW_BROKEN)
         return TAP_PASS;
     if (connection->raw.state == RAW_START) {
-        const enum tap_verdict verdict = repeat_answer(connection, bytes, length);
+        const enum tap_verdict verdict = response_cache_answer(connection, bytes, length);
 
         if (verdict != TAP_PASS)
             return verdict;

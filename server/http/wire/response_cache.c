@@ -1,4 +1,6 @@
-/* A hash table without chains: a new entry replaces the old entry in its slot. */
+/* A hash table without chains: a new entry replaces the old entry in its slot. A request that is
+ * answered from it passes through the same functions at its beginning and its end as any other, so
+ * the log and the metrics do not differ. */
 #include "http/wire/response_cache.h"
 
 #include <assert.h>
@@ -7,13 +9,16 @@
 #include <strings.h>
 
 #include "base/changes.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "http/exchange/client.h"
 #include "http/exchange/request_state.h"
 #include "http/exchange/trace.h"
 #include "http/tls/tls_session.h"
+#include "http/wire/bulk.h"
 #include "http/wire/connections.h"
 #include "http/wire/direct_answer.h"
+#include "http/wire/handler.h"
 #include "http/wire/loop.h"
 #include "http/wire/mhd_state.h"
 #include "zt/digest.h"
@@ -63,28 +68,9 @@ static void drop(struct kept_answer **place)
     *place = NULL;
 }
 
-bool kept_answer_is_valid(const struct kept_answer *answer, const struct lease *lease,
-                          uint64_t now_ms)
-{
-    assert(answer->users > 0);
-    return now_ms < answer->until_ms && answer->changes == changes_count() &&
-           answer->lease == lease;
-}
-
-const char *kept_answer_target(const struct kept_answer *answer)
-{
-    return answer->target;
-}
-
-const char *kept_answer_text(const struct kept_answer *answer, size_t *out_length)
-{
-    assert(answer->text_length >= answer->head_length);
-    *out_length = answer->text_length;
-    return answer->text;
-}
-
-/* Fills in the values for the log and the metrics. */
-void kept_answer_give(struct kept_answer *answer, struct request *request)
+/* Completes a request for the answer's target: it holds the answer, and has the values for the log
+ * and the metrics. */
+static void complete(struct kept_answer *answer, struct request *request)
 {
     struct request_state *state = request_state(request);
 
@@ -111,8 +97,6 @@ void kept_answer_give(struct kept_answer *answer, struct request *request)
     state->received_ns = state->started_ns;
 }
 
-/* --- finding --- */
-
 static uint64_t hash_of(const void *bytes, size_t length)
 {
     return zt_xxh3(bytes, length) | 1;
@@ -121,24 +105,6 @@ static uint64_t hash_of(const void *bytes, size_t length)
 static struct kept_answer **place_of(struct response_cache *kept, uint64_t hash)
 {
     return &kept->answers[hash / 2 % KEPT_ANSWERS];
-}
-
-struct kept_answer *response_cache_find(struct response_cache *kept,
-                                        const struct connection *connection, const void *bytes,
-                                        size_t length)
-{
-    struct kept_answer *answer;
-
-    kept->noted_on = NULL;
-    if (length > KEPT_KEY_MAX)
-        return NULL;
-    kept->noted_hash = hash_of(bytes, length);
-    answer = *place_of(kept, kept->noted_hash);
-    return answer != NULL && answer->hash == kept->noted_hash &&
-                   answer->is_of_s3 == connection->is_of_s3 && answer->key_length == length &&
-                   memcmp(answer->key, bytes, length) == 0
-               ? answer
-               : NULL;
 }
 
 void response_cache_note(struct response_cache *kept, const struct connection *connection,
@@ -157,6 +123,92 @@ void response_cache_forget(struct response_cache *kept, const struct connection 
 {
     if (kept->noted_on == connection)
         kept->noted_on = NULL;
+}
+
+/* --- repeating --- */
+
+/* Returns the answer to a request of these bytes, which may be out of date, or NULL. */
+static struct kept_answer *find(struct response_cache *kept, const struct connection *connection,
+                                const void *bytes, size_t length)
+{
+    struct kept_answer *answer;
+
+    kept->noted_on = NULL;
+    if (length > KEPT_KEY_MAX)
+        return NULL;
+    kept->noted_hash = hash_of(bytes, length);
+    answer = *place_of(kept, kept->noted_hash);
+    return answer != NULL && answer->hash == kept->noted_hash &&
+                   answer->is_of_s3 == connection->is_of_s3 && answer->key_length == length &&
+                   memcmp(answer->key, bytes, length) == 0
+               ? answer
+               : NULL;
+}
+
+/* Returns true if the library would answer now, on a connection that stays open. */
+static bool is_ready(const struct connection *connection)
+{
+    const struct mhd *mhd = connection->mhd;
+
+    return connection->state == CONNECTION_LIBRARY && connection->request == NULL &&
+           (connection->tls == NULL || !tls_session_asks_client(connection->tls)) &&
+           !connection->is_surplus && !mhd->cutting &&
+           !atomic_load_explicit(&mhd->server->draining, memory_order_relaxed);
+}
+
+/* Returns true if the answer is still valid for requests that begin now. */
+static bool is_up_to_date(struct mhd *mhd, const struct kept_answer *answer)
+{
+    handler_poll_changes(mhd, clock_ns());
+    assert(answer->users > 0);
+    return mhd->now_ms < answer->until_ms && answer->changes == changes_count() &&
+           answer->lease == loop_lease(mhd->loop);
+}
+
+void response_cache_end(struct connection *connection, bool whole)
+{
+    struct mhd *mhd = connection->mhd;
+
+    assert(request_state(connection->request)->kept != NULL);
+    if (whole)
+        connections_idle_begin(&mhd->connections, connection, mhd->now_ms);
+    connection_end_request(connection, whole ? ENDING_WHOLE : connection_failure(connection));
+}
+
+static enum tap_verdict give(struct connection *connection, struct kept_answer *answer)
+{
+    struct request *request = connection->request;
+
+    assert(answer->text_length >= answer->head_length);
+    complete(answer, request);
+    bulk_make_way(connection->mhd->bulks, connection->mhd->now_ms);
+    request_enter(request_state(request), STAGE_BODY);
+    request_enter(request_state(request), STAGE_QUEUED);
+    switch (direct_text_send(connection, answer->text, answer->text_length)) {
+    case DIRECT_SENT:
+        response_cache_end(connection, true);
+        return TAP_TAKEN;
+    case DIRECT_WAITS:
+        return TAP_TAKEN;
+    case DIRECT_FAILED:
+        break;
+    }
+    connection->unsent_bytes = 0;
+    response_cache_end(connection, false);
+    return TAP_END;
+}
+
+enum tap_verdict response_cache_answer(struct connection *connection, const void *bytes,
+                                       size_t length)
+{
+    struct mhd *mhd = connection->mhd;
+    struct kept_answer *answer = find(&mhd->kept, connection, bytes, length);
+
+    assert(mhd_is_own_thread(mhd) && length > 0);
+    if (answer == NULL || !is_ready(connection) || !is_up_to_date(mhd, answer) ||
+        connection_begin_request(connection, answer->target) == NULL)
+        return TAP_PASS;
+    return give(connection, answer);
 }
 
 /* --- keeping --- */

@@ -1,10 +1,10 @@
 /* Caches small answers about models that a loop has just given, for identical requests.
  *
  * A request that equals an earlier one byte for byte gets the same bytes, before the library parses
- * it and without routing, lookup and description (repeat.h). An answer is cached when it is given
- * for the second time. It is valid for KEPT_MS, unless files, models, known facts about them
- * (base/changes.h) or access rights (the lease) change before. An entry copies the data that it
- * needs. */
+ * it and without routing, lookup and description: the library believes that no bytes have arrived.
+ * An answer is cached when it is given for the second time. It is valid for KEPT_MS, unless files,
+ * models, known facts about them (base/changes.h) or access rights (the lease) change before. An
+ * entry copies the data that it needs. For the loop's thread. */
 #ifndef HTTP_WIRE_RESPONSE_CACHE_H
 #define HTTP_WIRE_RESPONSE_CACHE_H
 
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "http/exchange/request.h"
+#include "http/tap/tap.h"
 
 /* The maximum number of answers, and the maximum size of their bodies. */
 #define KEPT_ANSWERS   256u
@@ -22,7 +23,6 @@
 #define KEPT_MS      50u
 
 struct kept_answer;
-struct lease;
 
 /* The cache of one loop. All members are initially 0. */
 struct response_cache {
@@ -36,24 +36,14 @@ struct response_cache {
     char noted[KEPT_KEY_MAX];
 };
 
-/* Returns the answer to a request of these bytes on the connection, or NULL. The answer is the
- * cache's, and it may be out of date. */
-struct kept_answer *response_cache_find(struct response_cache *kept,
-                                        const struct connection *connection, const void *bytes,
-                                        size_t length);
+/* Answers a request of these bytes, which the connection has received at the start of a request.
+ * Returns TAP_PASS if the answer is not cached; TAP_TAKEN if the answer is sent, or will be: then
+ * the connection is SENDING until handover_on_answered is called; TAP_END if the client is gone. */
+enum tap_verdict response_cache_answer(struct connection *connection, const void *bytes,
+                                       size_t length);
 
-/* Returns true if the answer is still valid for requests that begin under this lease. */
-bool kept_answer_is_valid(const struct kept_answer *answer, const struct lease *lease,
-                          uint64_t now_ms);
-
-/* Returns the target of the answer's request. */
-const char *kept_answer_target(const struct kept_answer *answer);
-
-/* Returns the whole answer, from its status line to its last byte. */
-const char *kept_answer_text(const struct kept_answer *answer, size_t *out_length);
-
-/* Completes a request for that target: it holds the answer, and counts as answered. */
-void kept_answer_give(struct kept_answer *answer, struct request *request);
+/* Ends such a request. whole: all of the answer was sent. */
+void response_cache_end(struct connection *connection, bool whole);
 
 /* Notes bytes that were not found and that the library is about to parse. They are the whole header
  * of a request, and no more. */
