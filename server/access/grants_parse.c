@@ -137,6 +137,7 @@ static bool read_line(struct line_reader *lines, struct zt_text name)
     struct reader *reader = (struct reader *)lines;
     struct entry entry = {.grant = {.line = lines->line, .print = lines->print}};
 
+    assert(lines->line > 0 && name.length > 0);
     if (read_entry(reader, name, &entry) && add_entry(reader, &entry))
         return true;
     clear_entry(&entry);

@@ -85,6 +85,7 @@ bool line_reader_run(struct line_reader *reader, struct zt_text text,
     char *const end = copy != NULL ? copy + text.length : NULL;
     struct zt_text first;
 
+    assert(reader->line == 0);
     *out_copy = copy;
     if (copy == NULL) {
         snprintf(reader->error, reader->error_size, "%s: out of memory", reader->key);

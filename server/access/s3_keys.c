@@ -84,6 +84,7 @@ static bool read_line(struct line_reader *lines, struct zt_text name)
 {
     struct s3_key key = {.grant = {.line = lines->line, .print = lines->print}};
 
+    assert(lines->line > 0 && name.length > 0);
     if (read_key(lines, name, &key) && add_key(lines, ((struct reader *)lines)->keys, &key))
         return true;
     glob_set_free(key.grant.models);

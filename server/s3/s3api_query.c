@@ -55,6 +55,7 @@ bool s3api_query_limit(struct request *request, const char *name, size_t *out_li
     if (!s3api_query_number(request, name, 0, INT32_MAX, &limit))
         return false;
     *out_limit = limit < S3API_PAGE_MAX ? (size_t)limit : S3API_PAGE_MAX;
+    assert(*out_limit <= S3API_PAGE_MAX);
     return true;
 }
 

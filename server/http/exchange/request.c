@@ -296,6 +296,7 @@ void *request_new_memory(struct request *request, size_t size)
 {
     void *memory = request_allocate(request, size);
 
+    assert(size > 0);
     if (memory != NULL)
         return memset(memory, 0, size);
     problem_reply_no_memory(request);

@@ -1,4 +1,5 @@
 /* The file "staged" in the folder of a staged object, its description. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static void print_description(const struct kept_upload *kept, FILE *stream)
     char digest[ZT_DIGEST_TEXT_SIZE];
     char owner[2 * CLIENT_SIZE];
 
+    assert(kept->entry.model[0] != '\0');
     memcpy(sha256.bytes, object->sha256, 32);
     zt_digest_format(&sha256, digest);
     /* Written in hex, because certificates may contain any name. */

@@ -215,6 +215,7 @@ static void select_page(struct list *list)
     list->query.after = list->first == 0 ? list->key_marker : (struct zt_text){"", 0};
     keys.count = list->count - list->first;
     s3api_page_select(&keys, &list->query, &list->page);
+    assert(list->page.count <= keys.count && list->page.count <= list->query.limit);
 }
 
 static void add_listed(struct xml_writer *xml, const struct listed *listed, bool is_url)
@@ -247,6 +248,7 @@ static void add_page(struct xml_writer *xml, const struct list *list)
 {
     const struct s3api_page *page = &list->page;
 
+    assert(!page->is_truncated || page->count == list->query.limit);
     add_markers(xml, list);
     xml_write_bool(xml, "IsTruncated", page->is_truncated);
     for (size_t i = 0; i < page->count; i++)

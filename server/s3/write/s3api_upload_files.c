@@ -79,6 +79,7 @@ static void print_description(const struct kept_upload *kept, FILE *stream)
 {
     const struct s3api_terms *terms = &((const struct s3api_upload *)kept)->terms;
 
+    assert(kept->entry.model[0] != '\0');
     fprintf(stream, "key %s\ncreated %" PRId64 "\n", kept->entry.model,
             (int64_t)kept->entry.created);
     if (terms->algorithm[0] != '\0')

@@ -61,6 +61,7 @@ static char *print_description(const struct kept_description *description,
     FILE *stream = open_memstream(&text, out_length);
 
     assert(description->version > 0 && description->version < 10);
+    assert(description->print != NULL);
     if (stream == NULL)
         return NULL;
     fprintf(stream, "%s %u\n", description->format, description->version);
@@ -101,6 +102,8 @@ static unsigned version_of(const struct kept_description *description, const cha
 {
     const size_t length = strlen(description->format);
 
+    assert(length > 0 && description->version < 10);
+
     if (strncmp(line, description->format, length) != 0 || line[length] != ' ' ||
         line[length + 1] < '1' || line[length + 1] > '0' + (int)description->version ||
         line[length + 2] != '\0')
@@ -115,6 +118,7 @@ static bool parse_description(const struct kept_description *description, char *
     char *rest;
     char *line = strtok_r(text, "\n", &rest);
 
+    assert(description->take != NULL);
     *out_version = line != NULL ? version_of(description, line) : 0;
     if (*out_version == 0)
         return false;

@@ -66,6 +66,7 @@ static void print_description(const struct kept_upload *kept, FILE *stream)
     const struct resumable *resumable = (const struct resumable *)kept;
     const uint64_t length = atomic_load(&resumable->length);
 
+    assert((kept->entry.model[0] == '\0') == (resumable->role == RESUMABLE_PART));
     if (kept->entry.model[0] != '\0')
         fprintf(stream, "model %s\n", kept->entry.model);
     if (length == RESUMABLE_UNKNOWN)
