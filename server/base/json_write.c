@@ -235,18 +235,6 @@ void json_uint_member(struct json *json, const char *key, uint64_t value)
     json_uint(json, value);
 }
 
-void json_object_member(struct json *json, const char *key)
-{
-    json_key_string(json, key);
-    json_object_begin(json);
-}
-
-void json_array_member(struct json *json, const char *key)
-{
-    json_key_string(json, key);
-    json_array_begin(json);
-}
-
 void json_raw_begin(struct json *json)
 {
     separate(json);

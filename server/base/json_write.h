@@ -41,8 +41,17 @@ void json_uint(struct json *json, uint64_t value);
 void json_string_member(struct json *json, const char *key, const char *text);
 void json_uint_member(struct json *json, const char *key, uint64_t value);
 /* A key, and the beginning of its value. */
-void json_object_member(struct json *json, const char *key);
-void json_array_member(struct json *json, const char *key);
+static inline void json_object_member(struct json *json, const char *key)
+{
+    json_key_string(json, key);
+    json_object_begin(json);
+}
+
+static inline void json_array_member(struct json *json, const char *key)
+{
+    json_key_string(json, key);
+    json_array_begin(json);
+}
 /* A value that is already JSON and is written in one or more pieces. */
 void json_raw_begin(struct json *json);
 void json_raw_piece(struct json *json, const char *text, size_t length);

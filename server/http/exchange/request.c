@@ -303,12 +303,6 @@ void *request_new_memory(struct request *request, size_t size)
     return NULL;
 }
 
-void *request_new_context(struct request *request, size_t size)
-{
-    request->context = request_new_memory(request, size);
-    return request->context;
-}
-
 char *request_copy(struct request *request, const char *text, size_t length)
 {
     char *copy = length < SIZE_MAX ? request_allocate(request, length + 1) : NULL;

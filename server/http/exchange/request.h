@@ -131,7 +131,11 @@ void *request_allocate(struct request *request, size_t length);
 /* Return cleared memory that lives as long as the request, or NULL if they have replied that the
  * server is out of memory. request_new_context makes it the request's context. */
 void *request_new_memory(struct request *request, size_t size);
-void *request_new_context(struct request *request, size_t size);
+static inline void *request_new_context(struct request *request, size_t size)
+{
+    request->context = request_new_memory(request, size);
+    return request->context;
+}
 
 /* Keeps an object until the last byte is sent or the connection is gone. Then release(thing) is
  * called on the loop's thread, in reverse order of the calls. */
