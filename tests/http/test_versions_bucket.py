@@ -124,6 +124,22 @@ def test_single_writer_needs_no_claims(moto_bucket, meddler, serve_bucket):
     assert [one for one in tally.seen if ".ztserve/claims/" in one.request.path] == []
 
 
+def without_conditions(request, handler):
+    """As a store that ignores them."""
+    request.fields = {name: value for name, value in request.fields.items() if not re.search("if-(none-)?match$", name)}
+    return handler.forward(request)
+
+
+def test_store_that_ignores_conditions_keeps_versions_of_one_server(moto_bucket, meddler, serve_bucket):
+    meddler.meddle(without_conditions)
+    server = serve(serve_bucket, moto_bucket, "--writable", endpoint=meddler.endpoint, s3__single_writer=True)
+    commits = [publish(server, NAME, seed) for seed in (1, 2, 3)]
+    assert set_revision(server, NAME, "main", commits[0], "branch").status == 200
+    for commit, seed in zip(commits, (1, 2, 3)):
+        assert_content(server, component(NAME, commit), seed)
+    assert "unconditional writes" in server.log
+
+
 def test_hub_clients_commit_tag_and_branch(moto_bucket, serve_bucket):
     hub = pytest.importorskip("huggingface_hub", reason="skipped: huggingface_hub is not installed")
     server = serve(serve_bucket, moto_bucket, "--writable")

@@ -138,6 +138,7 @@ static enum zt_status check_source(const struct keeping *keeping, struct zt_erro
 
     if (!keeping->may_change)
         return ZT_OK;
+    assert(keeping->version.etag[0] != '\0');
     status = bucket_head(bucket, keeping->copy.from, clock_ms() + REQUEST_MS, &now, error);
     if (status == ZT_NOT_FOUND || (status == ZT_OK && !is_version(&now, &identity)))
         return fail_stale(error);
@@ -219,6 +220,7 @@ static enum zt_status look(struct s3_place *place, const uint8_t sha256[32], uin
     struct object_version kept;
     enum zt_status status = s3_object_find(place, sha256, &kept, error);
 
+    assert(status != ZT_OK || kept.etag[0] != '\0');
     *out_exists = status == ZT_OK && kept.size_bytes == size_bytes;
     if (status == ZT_IO || (status == ZT_OK && !*out_exists))
         return ZT_NOT_FOUND;
@@ -400,6 +402,7 @@ static bool grow(struct s3_listed *listed)
     const size_t capacity = listed->capacity == 0 ? 64 : 2 * listed->capacity;
     struct history_object *objects;
 
+    assert(listed->count <= listed->capacity);
     if (listed->count < listed->capacity)
         return true;
     objects = realloc(listed->objects, capacity * sizeof(*objects));
@@ -444,6 +447,7 @@ static enum zt_status list_below(struct s3_place *place, const char *beginning,
         .place = place, .listed = place->listed, .young_s = s3_place_now_s(place) - place->young_s};
     enum zt_status status;
 
+    assert(place->listed != NULL);
     place->listed->has_memory = true;
     place->listed->count = place->listed->next = 0;
     status = bucket_list(&place->store->bucket, beginning, BUCKET_USUAL_TIME, take,

@@ -21,6 +21,7 @@ static struct s3_claim *find_old(struct s3_place *place)
 {
     struct s3_claim *claim = place->renewed;
 
+    assert(lock_is_held(&place->lock));
     while (claim != NULL && (claim->is_lost || claim->stays || !claim->has_object ||
                              clock_ms() - claim->since_ms < S3_CLAIM_FRESH_MS))
         claim = claim->next_renewed;
@@ -89,6 +90,7 @@ void s3_locks_stop(struct s3_place *place)
 
 void s3_lock_lend(struct s3_place *place, struct s3_claim *claim)
 {
+    assert(claim->name[0] != '\0' && !claim->is_renewing);
     pthread_mutex_lock(&place->lock);
     claim->next_renewed = place->renewed;
     place->renewed = claim;

@@ -82,6 +82,7 @@ enum zt_status s3_copy_run(struct s3_claim *claim, struct s3_copy *copy, struct 
     struct s3_store *store = claim->store;
     enum zt_status status;
 
+    assert(copy->etag[0] != '\0' && !copy->is_unknown);
     if (copy->parts == NULL)
         return copy_whole(claim, copy, error);
     s3_claim_extend(claim, S3_COPY_MS(copy->size_bytes));
