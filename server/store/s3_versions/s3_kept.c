@@ -440,11 +440,18 @@ void s3_place_forget_list(struct s3_place *place)
     place->listed = NULL;
 }
 
+/* The age of files that no change can be about to name which this collection has not seen. */
+static int64_t long_ago_s(struct s3_place *place)
+{
+    return place->young_s + s3_place_collecting_s(place);
+}
+
 static enum zt_status list_below(struct s3_place *place, const char *beginning,
                                  struct zt_error *error)
 {
-    const struct listing listing = {
-        .place = place, .listed = place->listed, .young_s = s3_place_now_s(place) - place->young_s};
+    const struct listing listing = {.place = place,
+                                    .listed = place->listed,
+                                    .young_s = s3_place_now_s(place) - long_ago_s(place)};
     enum zt_status status;
 
     assert(place->listed != NULL);
@@ -537,7 +544,8 @@ bool s3_place_drop(struct history_place *base, const uint8_t sha256[32])
     status = bucket_head(&place->store->bucket, key, s3_claim_write_by(claim), &version, &ignored);
     if (status == ZT_NOT_FOUND)
         is_gone = true;
-    else if (status == ZT_OK && (!s3_place_has_others(place) || is_older(&version, place->young_s)))
+    else if (status == ZT_OK &&
+             (!s3_place_has_others(place) || is_older(&version, long_ago_s(place))))
         is_gone = run_delete(claim, key) == ZT_OK;
     s3_release(&claim->base);
     return is_gone;

@@ -418,12 +418,32 @@ WITH_S3(collection_removes_only_files_that_were_kept_long_ago)
     assert_ok(place->ops->list_objects(place, file.sha256[0], note_object, &file, &error));
     assert_true(listed == 1 && is_listed_young);
     assert_false(place->ops->drop(place, file.sha256));
-    shelf.now_s += S3_YOUNG_S + 1;
+    shelf.now_s += S3_YOUNG_S + 2;
     assert_true(is_kept(&file));
     assert_true(place->ops->drop(place, file.sha256));
     assert_null(shelf_find(file.key));
     place->ops->end_collecting(place);
     assert_int_equal(shelf_count(S3_CLAIMS_PREFIX), 0);
+    place->ops->close(place);
+}
+
+/* A commit may name the file since the collection has read the logs. */
+WITH_S3(file_that_was_kept_during_a_long_collection_is_not_removed)
+{
+    struct history_place *place = probed_place(world);
+    struct kept_file file = put_file(world, "m.zt", SMALL_BYTES);
+    bool is_new;
+
+    assert_true(place->ops->begin_collecting(place));
+    assert_ok(keep(place, "m.zt", &file, &is_new));
+    shelf.now_s += 2 * (int64_t)S3_YOUNG_S;
+    s3_place_of(place)->collecting_since_ms -= 2000 * (int64_t)S3_YOUNG_S;
+    listed = 0;
+    assert_ok(place->ops->list_objects(place, file.sha256[0], note_object, &file, &error));
+    assert_true(listed == 1 && is_listed_young);
+    assert_false(place->ops->drop(place, file.sha256));
+    assert_true(is_kept(&file));
+    place->ops->end_collecting(place);
     place->ops->close(place);
 }
 
