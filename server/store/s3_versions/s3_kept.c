@@ -196,6 +196,7 @@ static enum zt_status copy_object(struct keeping *keeping, const char *from, str
     struct s3_claim *claim;
     enum zt_status status;
 
+    assert(keeping->version.etag[0] != '\0' && keeping->key[0] != '\0');
     keeping->copy = (struct s3_copy){.from = from,
                                      .etag = keeping->version.etag,
                                      .size_bytes = keeping->version.size_bytes,
@@ -269,6 +270,7 @@ enum zt_status s3_place_keep(struct history_place *base, const char *path,
     *out_is_new = false;
     if (status != ZT_NOT_FOUND)
         return status;
+    assert(name == NULL || name->store == place->store);
     if (name != NULL)
         s3_lock_lend(place, name);
     status = keep_path(place, path, identity, sha256, error);
@@ -390,7 +392,8 @@ static bool read_key(const char *key, uint8_t out_sha256[32])
     const size_t before = sizeof(S3_OBJECTS_PREFIX) - 1;
     char hex[BUCKET_SHA256_SIZE];
 
-    if (strlen(key) != S3_OBJECT_KEY_SIZE - 1 || key[before + 2] != '/')
+    if (strlen(key) != S3_OBJECT_KEY_SIZE - 1 || key[before + 2] != '/' ||
+        strncmp(key, S3_OBJECTS_PREFIX, before) != 0)
         return false;
     memcpy(hex, key + before, 2);
     strcpy(hex + 2, key + before + 3);

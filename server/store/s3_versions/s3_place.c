@@ -112,6 +112,7 @@ static void write_claim_name(const char *key, char out_name[S3_VERSIONS_KEY_SIZE
 {
     const char *slash = strchr(key + strlen(S3_VERSIONS_PREFIX REPOS), '/');
 
+    assert(strncmp(key, S3_VERSIONS_PREFIX REPOS, strlen(S3_VERSIONS_PREFIX REPOS)) == 0);
     snprintf(out_name, S3_VERSIONS_KEY_SIZE, "%.*s",
              slash != NULL ? (int)(slash - key) : S3_VERSIONS_KEY_SIZE - 1, key);
 }
@@ -192,6 +193,7 @@ static enum zt_status run_write(const struct write *write, struct object_version
     };
     enum zt_status status;
 
+    assert(!write->is_guarded || write->expected != NULL);
     if (time_ms <= 0)
         return zt_fail(error, ZT_UNAVAILABLE, NULL, ZT_NO_OFFSET,
                        "another server has taken the repository over, because this one took too "

@@ -1,5 +1,6 @@
 /* Gives a kept file a path again, and removes the file that a path has, under a claim of the
  * model's name: readers and writers see either the file before or the file after. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -17,6 +18,7 @@ static enum zt_status claim_path(struct s3_place *place, const char *path,
     const enum zt_status status =
         s3_claim(&place->store->base, zt_text_from(name), clock_ms() + CLAIM_MS, out_claim, error);
 
+    assert(status != ZT_OK || *out_claim != NULL);
     /* ZT_ARGUMENT: another writer has the name. */
     if (status != ZT_ARGUMENT)
         return status;
@@ -34,6 +36,7 @@ static enum zt_status settle(struct s3_claim *claim, const struct s3_copy *copy,
     const enum zt_status status =
         bucket_head(&claim->store->bucket, copy->to, claim->by_ms, &made, &ignored);
 
+    assert(strlen(copy->sha256) == BUCKET_SHA256_SIZE - 1);
     if (status == ZT_OK && made.etag[0] != '\0' && strcmp(made.sha256, copy->sha256) == 0 &&
         made.size_bytes == copy->size_bytes) {
         s3_note_version(claim->store, copy->to, &made);
@@ -81,6 +84,7 @@ enum zt_status s3_place_restore(struct history_place *base, const uint8_t sha256
     s3_object_key(sha256, key);
     zt_hex_write(hex, sha256, 32);
     copy.size_bytes = kept.size_bytes;
+    assert(kept.etag[0] != '\0');
     return copy_back(place, &copy, error);
 }
 

@@ -38,6 +38,7 @@ static enum zt_status copy_whole(struct s3_claim *claim, struct s3_copy *copy,
 
     if (!bucket_path(bucket, copy->to, path) || !bucket_copy_source(bucket, copy->from, source))
         return too_long(error);
+    assert(copy->parts == NULL && copy->etag[0] != '\0');
     bucket_exchange(bucket, &exchange, "PUT", path);
     exchange.body_most = BUCKET_REPLY_MOST;
     /* A second copy must not begin while the first may still run. */

@@ -46,6 +46,7 @@ bool log_is_incomplete(const uint8_t *bytes, size_t length, uint64_t last)
     struct record_reader reader = {.at = bytes, .left = length};
     const uint64_t count = record_read_uint(&reader, 4);
 
+    assert(length > 0);
     if (!reader.failed && count + RECORD_HASH_BYTES <= reader.left &&
         !is_zero(bytes + length - RECORD_HASH_BYTES, RECORD_HASH_BYTES))
         return false;
@@ -74,6 +75,7 @@ enum zt_status history_keep_damage(struct history *history, const char *key, con
     struct history_text written = *text;
     enum zt_status status = ZT_OK;
 
+    assert(text->bytes != NULL && strlen(key) == HISTORY_KEY_SIZE - 1);
     snprintf(copy, sizeof(copy), COPY "%016" PRIx64, zt_xxh3(text->bytes, text->length));
     write_name(key, copy, name);
     if (history_is_writing(history))

@@ -64,6 +64,7 @@ static void add_pair(struct versions_sharing *sharing, const char *path, const u
     struct pair *pair;
     char *copy = sharing->count < PAIRS_MAX ? strdup(path) : NULL;
 
+    assert(sharing->count <= PAIRS_MAX);
     if (copy == NULL)
         return;
     pair = pair_at(sharing, sharing->count++);
@@ -168,6 +169,7 @@ static struct shared_extents *begin(struct versions *versions, const struct pair
     const struct opened earlier = open_kept(versions, pair->earlier);
     const struct opened later = open_later(versions, pair);
 
+    assert(versions->sharing->current == NULL);
     if (are_worth_it(&earlier, &later))
         return shared_extents_new(earlier.source, later.source);
     zt_source_close(earlier.source);
@@ -200,6 +202,7 @@ static void turn_off(struct versions_sharing *sharing)
 
 static void end(struct versions_sharing *sharing, enum shared_extents_answer answer)
 {
+    assert(sharing->current != NULL && answer != SHARED_EXTENTS_MORE);
     sharing->has_shared = sharing->has_shared || shared_extents_bytes(sharing->current) > 0;
     shared_extents_free(sharing->current);
     sharing->current = NULL;
