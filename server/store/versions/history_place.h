@@ -43,16 +43,11 @@ struct history_object {
 /* How a change and the collection of another server exclude each other
  * (tests/unit/server/test_history_shared_model.c tries all interleavings).
  *
- * A collection holds a claim from before it reads the first log until all its removals are
- * answered. It removes only objects that were last made an hour before it began.
- *
- * keep, keep_staged, and find with names_it make an object again unless it is younger than half an
- * hour. Then they look for a collector's claim, and after that at the object once more. If there is
- * no claim, and the object is there and young, it will stay: a change is recorded long before its
- * objects are an hour old. If there is no claim but the object has gone, they begin again. If there
- * is a claim, a removal may already be on its way, perhaps twice: they take the claim themselves,
- * make the object again, and release the claim. A place may claim each object instead, while its
- * age is looked at and it is made or removed (store/s3_versions). */
+ * A kept file is made and removed only under a claim of its own. keep, keep_staged, and find with
+ * names_it need no claim if it was made in the last half hour; otherwise they make it again. A
+ * collection looks at the file's age under the claim, and removes only files that were last made an
+ * hour before the collection began. It never releases the claim of a removal without an answer: the
+ * claim expires. A change is recorded long before the files that it keeps are an hour old. */
 struct history_place_ops {
     /* --- small files --- */
 

@@ -8,13 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#define ACTORS     4
-#define LOG_MAX    8
-#define STEPS_MAX  20
-#define ENDED      (STEPS_MAX - 1)
-#define ARRIVALS   2 /* a removal is sent at most so often */
-#define LOOKS      3
-#define FIRST_LOOK 2 /* step of a collector */
+#define ACTORS    4
+#define LOG_MAX   8
+#define STEPS_MAX 20
+#define ENDED     (STEPS_MAX - 1)
+#define LOOKS     3
 
 /* The repository has one file, and a content is a number. It is also the identity of the commit. */
 enum { NOTHING, A, B, C, CONTENTS };
@@ -42,7 +40,10 @@ struct actor {
 struct state {
     uint8_t folder;
     uint8_t objects[CONTENTS];
-    uint8_t removals[CONTENTS]; /* requests on their way */
+    uint8_t removals;                /* bits of contents: requests on their way */
+    uint8_t unanswered;              /* those of them whose answers got lost */
+    uint8_t object_claims[CONTENTS]; /* actor + 1 */
+    uint8_t stays; /* bits of contents whose claim is never released, and expires */
     uint8_t entries;
     struct entry log[LOG_MAX]; /* the oldest first */
     uint8_t version;           /* of the log: how often it was written */
@@ -206,14 +207,6 @@ STEP(publish, "publishes")
     return go_to(turn, &record_change);
 }
 
-STEP(look_at_object, "looks at the object")
-{
-    turn->actor->saw = turn->state->objects[kept_by(turn)];
-    if (turn->actor->saw == YOUNG)
-        turn->actor->holds |= bit_of(kept_by(turn));
-    return true;
-}
-
 static bool make_young(const struct turn *turn)
 {
     for (unsigned i = 0; i < ACTORS; i++)
@@ -224,37 +217,29 @@ static bool make_young(const struct turn *turn)
     return true;
 }
 
-STEP(copy, "makes the object unless it is young")
+STEP(look_at_object, "looks at the object")
 {
-    return turn->actor->saw == YOUNG || make_young(turn);
+    const uint8_t kept = kept_by(turn);
+
+    if (kept != NOTHING && turn->state->objects[kept] != YOUNG)
+        return true;
+    turn->actor->holds |= bit_of(kept);
+    return go_to(turn, &publish);
 }
 
-/* A collector that was there since the copy may have removed it. */
-STEP(look_again, "looks whether the object is still there and young")
+STEP(claim_object, "claims the object")
 {
-    return kept_by(turn) == NOTHING || turn->state->objects[kept_by(turn)] == YOUNG
-               ? go_to(turn, &publish)
-               : go_to(turn, &look_at_object);
+    return claim(&turn->state->object_claims[kept_by(turn)], turn);
 }
 
-STEP(claim_collecting, "claims the collectors' claim")
-{
-    return claim(&turn->state->collectors_claim, turn);
-}
-
-STEP(look_for_collectors, "looks for a collector's claim")
-{
-    return turn->state->collectors_claim == 0 || go_to(turn, &claim_collecting);
-}
-
-STEP(copy_again, "makes the object again")
+STEP(copy, "makes the object")
 {
     return make_young(turn);
 }
 
-STEP(release_collecting, "releases the collectors' claim")
+STEP(release_object, "releases the object")
 {
-    release(&turn->state->collectors_claim, turn);
+    release(&turn->state->object_claims[kept_by(turn)], turn);
     return true;
 }
 
@@ -274,10 +259,20 @@ STEP(acknowledge, "acknowledges")
 
 static const struct program put = {
     "put",
-    {&claim_repo, &read_log, &record_found, &look_at_object, &copy, &look_for_collectors,
-     &look_again, &claim_collecting, &copy_again, &release_collecting, &publish, &read_again,
-     &record_change, &release_repo, &acknowledge},
+    {&claim_repo, &read_log, &record_found, &look_at_object, &claim_object, &copy, &release_object,
+     &publish, &read_again, &record_change, &release_repo, &acknowledge},
 };
+
+STEP(claim_collecting, "claims the collectors' claim")
+{
+    return claim(&turn->state->collectors_claim, turn);
+}
+
+STEP(release_collecting, "releases the collectors' claim")
+{
+    release(&turn->state->collectors_claim, turn);
+    return true;
+}
 
 STEP(read_names, "reads which files are named")
 {
@@ -289,7 +284,21 @@ STEP(read_names, "reads which files are named")
     return true;
 }
 
-STEP(look_for_old, "looks whether an object was old when it began")
+static bool has_next(const struct turn *turn)
+{
+    return ++turn->actor->content < CONTENTS;
+}
+
+STEP(claim_listed, "claims an object, or goes on to the next")
+{
+    uint8_t *const claims = turn->state->object_claims;
+
+    while (turn->actor->content < CONTENTS && !claim(&claims[turn->actor->content], turn))
+        turn->actor->content++;
+    return turn->actor->content < CONTENTS || go_to(turn, &release_collecting);
+}
+
+STEP(look_for_old, "looks whether the object was old when it began")
 {
     const uint8_t content = turn->actor->content;
 
@@ -302,33 +311,33 @@ STEP(send_removal, "sends its removal")
     const uint8_t content = turn->actor->content;
 
     if (turn->actor->saw == OLD && (turn->actor->named & bit_of(content)) == 0)
-        turn->state->removals[content]++;
+        turn->state->removals |= bit_of(content);
     return true;
 }
 
-/* Answers may get lost. */
-STEP(send_again, "sends it again")
+static bool is_pending(const struct turn *turn)
 {
-    const uint8_t content = turn->actor->content;
-
-    if (turn->state->removals[content] > 0 && turn->state->removals[content] < ARRIVALS)
-        turn->state->removals[content]++;
-    return true;
+    return turn->state->removals & bit_of(turn->actor->content);
 }
 
-STEP(await_removal, "waits until the requests are over")
+STEP(await_removal, "waits for the answer")
 {
-    if (turn->state->removals[turn->actor->content] > 0)
-        return false;
-    if (++turn->actor->content < CONTENTS)
-        turn->actor->at = FIRST_LOOK;
-    return true;
+    return !is_pending(turn) || (turn->state->unanswered & bit_of(turn->actor->content));
+}
+
+STEP(release_listed, "releases the object if there was an answer")
+{
+    if (is_pending(turn))
+        turn->state->stays |= bit_of(turn->actor->content);
+    else
+        release(&turn->state->object_claims[turn->actor->content], turn);
+    return has_next(turn) ? go_to(turn, &claim_listed) : true;
 }
 
 static const struct program collect = {
     "collect",
-    {&claim_collecting, &read_names, &look_for_old, &send_removal, &send_again, &await_removal,
-     &release_collecting},
+    {&claim_collecting, &read_names, &claim_listed, &look_for_old, &send_removal, &await_removal,
+     &release_listed, &release_collecting},
 };
 
 STEP(resolve_oldest, "resolves the oldest commit")
