@@ -1,6 +1,6 @@
 /* All interleavings of servers over one bucket: writers, a reader and collectors, one of which is
- * killed after any step, while removals arrive late and answers get lost. Then a step is left out, and the
- * explorer must find what breaks. */
+ * killed after any step, while removals arrive late and answers get lost. Then a step is left out,
+ * and the explorer must find what breaks. */
 #include "history_shared_model.h"
 #include "tests.h"
 
