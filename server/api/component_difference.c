@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hex.h"
 #include "catalog/catalog.h"
 #include "derived/difference.h"
 #include "http/exchange/authorize.h"
-#include "http/revisions/revision.h"
 #include "store/versions/versions_store.h"
 #include "verify/component_digests.h"
 #include "verify/held_component.h"
@@ -33,14 +33,20 @@
 #define TRIES_MAX 16
 /* Maximum number of components that one request hashes to find the base. */
 #define CANDIDATES_MAX 8
-/* Number of the model's youngest commits in which the base is looked for. */
+/* Number of the repository's youngest commits in which the base is looked for. */
 #define COMMITS_MAX 16
+/* How long a request may hash components of commits before it begins another one: a client waits
+ * much longer for the header of an answer. */
+#define HASHING_MS 10000
+
+enum { ID_PARENT, ID_CHILD, ID_YOUNGEST, IDS_COUNT = ID_YOUNGEST + COMMITS_MAX };
 
 struct difference_view {
     uint8_t sha256[SHA256_BYTES]; /* of the base */
     const char *name;             /* as the client states it */
     struct held_component base;   /* generation: held, or NULL */
     bool is_sought;               /* a worker looks for the base, or has */
+    bool is_cut_short;            /* asking again may find it */
     unsigned tries;
     bool is_hashed; /* a worker hashes the component, or has */
     struct difference_side component;
@@ -240,65 +246,162 @@ static bool find_unhashed(struct request *request, struct held_component *out_fo
     return is_found;
 }
 
-/* Opens the model of a commit. Returns NULL if the commit has no such file. */
-static struct generation *open_at(struct request *request, const struct history_repo *repo,
-                                  const char *commit)
-{
-    const struct generation *generation = request->generation;
-    const struct zt_text name = generation_name(generation);
-    char path[MODEL_PATH_SIZE];
-    size_t length;
+/* --- the base in a commit --- */
 
-    if (!revision_store_name(repo, commit, name, path))
-        return NULL;
-    length = strlen(path);
-    if ((size_t)snprintf(path + length, sizeof(path) - length, "%s",
-                         generation->path + name.length) >= sizeof(path) - length)
+struct commit_id {
+    char hex[HISTORY_COMMIT_SIZE];
+};
+
+/* The commits of the component's repository in which the base is looked for. */
+struct kept_search {
+    struct history *history;
+    struct history_repo repo;
+    const char *file;                /* the path of the model in the repository */
+    struct commit_id wanted;         /* the component's commit; empty: the folder has it */
+    struct commit_id ids[IDS_COUNT]; /* the parent, the child, the youngest; empty: none */
+    unsigned visited;
+    bool is_parent_next;
+    bool has_neighbours;
+    /* The SHA-256 of the files that were looked at: most commits do not change all files. */
+    uint8_t files[IDS_COUNT + 1][SHA256_BYTES];
+    unsigned file_count;
+    unsigned hashed;
+    unsigned learned;
+    bool is_cut_short; /* a digest is still unknown */
+    int64_t end_ms;
+};
+
+/* Finds the repository of a model of the folder or of a commit. */
+static bool find_repo(struct kept_search *search, const struct generation *generation)
+{
+    struct history_path parts;
+    size_t skipped;
+
+    search->file = generation->path;
+    if (history_path_split(zt_text_from(generation->path), &parts)) {
+        if (parts.repo.length > MODEL_NAME_MAX)
+            return false;
+        memcpy(search->repo.name, parts.repo.bytes, parts.repo.length);
+        memcpy(search->wanted.hex, parts.commit, sizeof(parts.commit));
+        search->file = parts.rest.bytes;
+        return true;
+    }
+    history_repo_of_model(search->history, generation_name(generation), &search->repo);
+    skipped = search->repo.is_root_model ? 0 : strlen(search->repo.name) + 1;
+    search->file += skipped;
+    return skipped < strlen(generation->path);
+}
+
+/* Collects the neighbours of the wanted commit, which may be old, and the youngest commits: a
+ * client that follows a model has one of them. */
+static bool collect(void *context, const uint8_t id[20])
+{
+    struct kept_search *search = context;
+    struct commit_id commit;
+
+    zt_hex_write(commit.hex, id, 20);
+    if (search->is_parent_next) {
+        search->ids[ID_PARENT] = commit;
+        search->has_neighbours = true;
+    }
+    search->is_parent_next = !search->has_neighbours && strcmp(commit.hex, search->wanted.hex) == 0;
+    if (!search->is_parent_next && !search->has_neighbours)
+        search->ids[ID_CHILD] = commit;
+    if (search->visited < COMMITS_MAX)
+        search->ids[ID_YOUNGEST + search->visited] = commit;
+    search->visited++;
+    return search->visited < COMMITS_MAX || !search->has_neighbours;
+}
+
+/* Returns false if the commit is gone, or if its file was looked at. A split GGUF has parts instead
+ * of a file. */
+static bool note_file(struct kept_search *search, const struct commit_id *commit)
+{
+    const struct history_tree *tree = NULL;
+    const struct history_file *file;
+    struct zt_error ignored;
+    bool is_new = true;
+
+    if (commit->hex[0] == '\0' ||
+        history_tree_get(search->history, &search->repo, commit->hex, &tree, &ignored) != ZT_OK)
+        return false;
+    file = history_tree_find(tree, zt_text_from(search->file));
+    for (unsigned i = 0; file != NULL && i < search->file_count && is_new; i++)
+        is_new = memcmp(search->files[i], file->sha256, SHA256_BYTES) != 0;
+    if (file != NULL && is_new) {
+        assert(search->file_count <= IDS_COUNT);
+        memcpy(search->files[search->file_count++], file->sha256, SHA256_BYTES);
+    }
+    history_tree_release(tree);
+    return is_new;
+}
+
+/* Opens the model of a commit. Returns NULL if the commit has no such file. */
+static struct generation *open_at(struct request *request, const struct kept_search *search,
+                                  const struct commit_id *commit)
+{
+    char path[MODEL_PATH_SIZE];
+
+    if ((size_t)snprintf(path, sizeof(path), "%s@%s/%s", search->repo.name, commit->hex,
+                         search->file) >= sizeof(path))
         return NULL;
     return catalog_update(request->server->catalog, path);
 }
 
-/* Hashes the component if its digest is not known. io_tried: how many were hashed. */
-static bool find_in_commit(struct request *request, struct generation *generation,
-                           unsigned *io_tried, struct held_component *out_found)
+/* Hashes the component if its digest is not known. */
+static bool find_in_commit(struct request *request, struct kept_search *search,
+                           struct generation *generation, struct held_component *out_found)
 {
     const struct component_view *view = request->context;
+    uint8_t sha256[SHA256_BYTES];
     bool is_known;
     uint32_t index;
 
     if (!has_component(view, generation, &index) ||
-        !may_be_base(view, generation, index, &is_known) ||
-        (!is_known && ++*io_tried > CANDIDATES_MAX))
+        !may_be_base(view, generation, index, &is_known))
         return false;
-    return try_candidate(request, generation, index, out_found);
+    if (is_known)
+        return try_candidate(request, generation, index, out_found);
+    if (search->hashed == CANDIDATES_MAX || (search->hashed > 0 && clock_ms() > search->end_ms)) {
+        search->is_cut_short = true;
+        return false;
+    }
+    search->hashed++;
+    if (try_candidate(request, generation, index, out_found))
+        return true;
+    search->learned += find_known(generation, index, sha256) ? 1 : 0;
+    return false;
 }
 
-/* Looks in the model's youngest commits, since a client probably has one of them. A history that
- * cannot be read has none. */
-static bool find_kept(struct request *request, struct held_component *out_found)
+/* A history that cannot be read has no commits. *out_is_cut_short: asking again helps, since this
+ * request has found out digests that the next one does not compute again. */
+static bool find_kept(struct request *request, struct held_component *out_found,
+                      bool *out_is_cut_short)
 {
-    struct history *history = store_history(request->server->store);
-    struct history_commit *commits = NULL;
-    struct history_repo repo;
+    struct kept_search search = {.history = store_history(request->server->store),
+                                 .end_ms = clock_ms() + HASHING_MS};
     struct zt_error ignored;
-    unsigned tried = 0;
     bool is_found = false;
-    size_t count = 0;
 
-    if (history == NULL)
+    *out_is_cut_short = false;
+    if (search.history == NULL || !find_repo(&search, request->generation))
         return false;
-    history_repo_of_model(history, generation_name(request->generation), &repo);
-    if (history_list(history, &repo,
-                     &(struct history_range){zt_text_from(HISTORY_MAIN), UINT64_MAX, COMMITS_MAX},
-                     &commits, &count, &ignored) != ZT_OK)
+    search.has_neighbours = search.wanted.hex[0] == '\0';
+    /* A folder and a model in the root may have the same name. */
+    if (!search.has_neighbours && !note_file(&search, &search.wanted)) {
+        search.repo.is_root_model = true;
+        (void)note_file(&search, &search.wanted);
+    }
+    if (history_visit(search.history, &search.repo, collect, &search, &ignored) != ZT_OK)
         return false;
-    for (size_t i = 0; i < count && !is_found && !is_abandoned(request); i++) {
-        struct generation *generation = open_at(request, &repo, commits[i].id);
+    for (unsigned i = 0; i < IDS_COUNT && !is_found && !is_abandoned(request); i++) {
+        struct generation *generation =
+            note_file(&search, &search.ids[i]) ? open_at(request, &search, &search.ids[i]) : NULL;
 
-        is_found = generation != NULL && find_in_commit(request, generation, &tried, out_found);
+        is_found = generation != NULL && find_in_commit(request, &search, generation, out_found);
         generation_release(generation);
     }
-    free(commits);
+    *out_is_cut_short = search.is_cut_short && search.learned > 0;
     return is_found;
 }
 
@@ -311,12 +414,19 @@ static void find_on_worker(struct request *request)
     /* A mirrored file that is not verified yet vouches for nothing. */
     if (held_component_find(request->server, difference->sha256, authorize_filter(request), true,
                             &found) ||
-        find_kept(request, &found) || find_unhashed(request, &found))
+        find_kept(request, &found, &difference->is_cut_short) ||
+        (!difference->is_cut_short && find_unhashed(request, &found)))
         difference->base = found;
 }
 
 static enum outcome reply_not_found(struct request *request)
 {
+    const struct component_view *view = request->context;
+
+    if (view->difference->is_cut_short)
+        return problem_reply(request, PROBLEM_OVERLOADED,
+                             "the server has not hashed all earlier versions of the component yet: "
+                             "try again");
     return problem_reply(request, PROBLEM_BASE_NOT_FOUND,
                          "no component that you may read is known to have this digest");
 }

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/processors.h"
+#include "commands/commands.h"
 #include "files/model_folder.h"
 #include "files/opened_file.h"
 #include "store/store.h"
@@ -19,7 +20,9 @@
 
 #define SHA256_LENGTH 32
 #define XXH3_LENGTH   8
-#define BLOCK_BYTES   ((size_t)1 << 20)
+/* The rule of an error about a file that is not a model. */
+#define UNKNOWN_FORMAT "zt §Detection UnknownFormat"
+#define BLOCK_BYTES    ((size_t)1 << 20)
 
 /* Of the digests of a tensor. */
 enum digest_state { DIGEST_UNKNOWN, DIGEST_NEEDED, DIGEST_KNOWN, DIGEST_FAILED };
@@ -93,6 +96,20 @@ static void take_stated(const struct zt_model *model, const struct zt_component 
         }
 }
 
+/* Says why a damaged model has no tensors. Other files are of use as a whole. */
+static void complain(const char *path, const struct zt_error *reason)
+{
+    char name[MODEL_NAME_MAX + 1];
+    const bool is_model = model_path_name(path, name) && !model_path_needs_sniffing(path);
+    struct zt_error error;
+
+    if (!is_model && reason->rule != NULL && strcmp(reason->rule, UNKNOWN_FORMAT) == 0)
+        return;
+    zt_fail(&error, reason->status, reason->rule, reason->offset, "its tensors cannot be used: %s",
+            reason->message);
+    failure_complain(path, &error);
+}
+
 /* with_parts: false in a folder, where parts are opened as separate models. */
 static enum zt_status add_component(struct local_tensors *local, struct opened_file *file,
                                     const struct tensor_subject *subject, const char *path,
@@ -158,8 +175,13 @@ static enum zt_status add_file(struct local_tensors *local, const char *path, bo
                  &(struct local_tensor){
                      .source = whole, .length = zt_source_size(whole), .dtype = WHOLE_FILE},
                  error);
-    if (status != ZT_OK || opened_file_open(path, &file, &reason) != ZT_OK)
+    if (status != ZT_OK)
         return status;
+    if (opened_file_open(path, &file, &reason) != ZT_OK) {
+        if (is_named)
+            complain(path, &reason);
+        return ZT_OK;
+    }
     status = add_components(local, &file, path, is_named, error);
     local->files[local->file_count++] = file;
     return status;

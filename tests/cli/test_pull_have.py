@@ -8,7 +8,9 @@ import joined
 import meddler as meddling
 import pytest
 from containers import dense, dense_encoded, pattern, zstd_dense, zstd_frame, zt1, zt2
+from kept import head_of
 from repositories import wait_for_model
+from wire import ask
 
 LAYERS = 8
 LAYER_BYTES = 200_003
@@ -161,6 +163,17 @@ def test_a_local_file_that_is_missing_ends_the_pull(server, serve, here, pull):
     assert list(here.iterdir()) == []
 
 
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_local_file_that_is_cut_off_is_reported(server, serve, here, pull, make):
+    data = as_zt1(layers())
+    serve("m.zt", data)
+    (here / "old").write_bytes(MAKERS[make](layers())[:-5])
+    (here / "notes.json").write_bytes(b"{}")
+    result = pull(server.url + "/m", "--have", "old", "--have", "notes.json")
+    assert result.status == 0 and (here / "m.zt").read_bytes() == data and counts(result) == (0, len(data))
+    assert len(result.error_lines) == 1 and "old: its tensors cannot be used: " in result.errors
+
+
 def test_without_a_digest_nothing_is_copied(between, serve, here, pull):
     data = joined.safetensors(layers())
     serve("m.safetensors", data)
@@ -171,6 +184,13 @@ def test_without_a_digest_nothing_is_copied(between, serve, here, pull):
 
 
 # --- differences ---
+
+
+def publish_version(server, name, data):
+    answer = ask(server, "PUT", f"/files/{name}.safetensors", body=data)
+    assert answer.status in (201, 204), answer
+    return head_of(server, name)
+
 
 TENSORS = 4
 TENSOR_BYTES = 4 << 20
@@ -285,3 +305,21 @@ def test_a_wrong_difference_leaves_bytes_that_arrived_before(between, serve, her
     result = pull(between.endpoint + "/files/b.zt", "--have", "a")
     assert (result.status, result.errors) == (0, "") and (here / "b.zt").read_bytes() == data
     assert "received earlier" in result.output and made_of_differences(result) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["m", "org/model/m"])
+def test_a_pinned_commit_comes_as_the_difference_from_its_parent(start_server, root, here, pull, name):
+    old, _ = two_versions()
+    first = start_server(root, "--writable", "--keep-versions", "30")
+    versions, commits = [], []
+    for share in (0.01, 0.005, 0.002):
+        versions.append(joined.safetensors({tensor: with_changed_elements(data, share) for tensor, data in old.items()}))
+        commits.append(publish_version(first, name, versions[-1]))
+    # Digests of kept files are not known after a restart.
+    first.stop()
+    server = start_server(root, "--writable", "--keep-versions", "30")
+    (here / "old").write_bytes(versions[0])
+    result = pull(f"{server.url}/{name}@{commits[1]}", "--have", "old", "-o", "new")
+    assert (result.status, result.errors) == (0, "") and (here / "new").read_bytes() == versions[1]
+    made, differences = made_of_differences(result)
+    assert made == sum(map(len, old.values())) and differences < made / 20

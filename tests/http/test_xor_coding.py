@@ -13,6 +13,8 @@ import zstandard
 from clients import Client, write_tokens
 from containers import dense, dense_encoded, pattern, seekable, zstd_dense, zt1, zt2
 from joined import safetensors
+from kept import component, head_of
+from uploads import put
 from wire import ask, assert_problem, at_once, component_path, cpu_seconds, eventually, get, head, metrics, publish, sha256_field, verify
 
 BLOCK = 256 << 10
@@ -326,3 +328,52 @@ def test_an_earlier_commit_has_the_base(tmp_path, start_server, make):
         answer = get(server, difference("w", base, "org/model/w"))
         assert answer.status == 200 and apply(answer.body, base) == versions[-1]
     assert_problem(get(server, difference("w", BASE, "org/model/w")), 404, "base-not-found")
+
+
+def publish_versions(server, name, versions, make):
+    """The commits."""
+    commits = []
+    for version in versions:
+        assert put(server, name, make(version)).status in (201, 204)
+        commits.append(head_of(server, name))
+    return commits
+
+
+def as_safetensors(data):
+    return safetensors({"w": data})
+
+
+@pytest.mark.parametrize("name", ["w", "org/model/w"])
+@pytest.mark.parametrize("at, base", [(1, 0), (0, 1), (1, 2), (1, 20), (20, 19)])
+def test_the_base_of_a_pinned_commit_is_found(tmp_path, start_server, name, at, base):
+    """Also if it is old. The digests of kept files are unknown after a restart."""
+    versions = [changed(SMALL, seed=seed) for seed in range(21)]
+    first = start_server(tmp_path, "--writable", "--keep-versions", "30")
+    commits = publish_versions(first, name, versions, as_safetensors)
+    first.stop()
+    server = start_server(tmp_path, "--writable", "--keep-versions", "30")
+    answer = get(server, component(name, commits[at]) + f"?base=sha256:{sha256(versions[base])}&coding=xor-zstd")
+    assert answer.status == 200 and apply(answer.body, versions[base]) == versions[at]
+
+
+def test_a_request_hashes_a_few_commits_and_the_next_one_goes_on(tmp_path, start_server):
+    server = start_server(tmp_path, "--writable", "--keep-versions", "30")
+    versions = [changed(SMALL, seed=seed) for seed in range(12)]
+    publish_versions(server, "org/model/w", versions, as_safetensors)
+    asked = difference("w", versions[0], "org/model/w")
+    busy = get(server, asked)
+    assert_problem(busy, 503, "overloaded")
+    assert busy["Retry-After"] == "1"
+    answer = get(server, asked)
+    assert answer.status == 200 and apply(answer.body, versions[0]) == versions[-1]
+    # All digests are known now.
+    assert_problem(get(server, difference("w", BASE[:1000], "org/model/w")), 404, "base-not-found")
+
+
+def test_commits_with_the_same_file_are_hashed_once(tmp_path, start_server):
+    server = start_server(tmp_path, "--writable", "--keep-versions", "30")
+    versions = [SMALL, changed(SMALL)]
+    publish_versions(server, "org/model/w", versions, as_safetensors)
+    publish_versions(server, "org/model/other", [changed(SMALL, seed=seed) for seed in range(10)], as_safetensors)
+    answer = get(server, difference("w", SMALL, "org/model/w"))
+    assert answer.status == 200 and apply(answer.body, SMALL) == versions[-1]
