@@ -1,5 +1,6 @@
 /* Goes back to an earlier commit: gives kept files their names again, and removes the files that
- * the commit does not have. No byte is copied or read. */
+ * the commit does not have. No byte is copied, and none is read unless another program may have
+ * written into a kept file. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ struct restoration {
     struct store *folder;            /* without versions and mirrors */
     struct folder_state now;         /* before the change */
     const struct history_tree *tree; /* the state to restore */
+    int64_t *checked_ns;             /* when the kept files of the tree were last modified */
     size_t restored;                 /* the first files of the tree that have their bytes */
 };
 
@@ -47,17 +49,43 @@ static enum zt_status write_path(const struct restoration *restoration, const ch
                : zt_fail(error, ZT_LIMIT, NULL, ZT_NO_OFFSET, "a path is too long");
 }
 
+/* Links change a file's changed_ns. */
+static bool is_untouched(const struct file_identity *then, const struct file_identity *now)
+{
+    return then->device == now->device && then->inode == now->inode &&
+           then->size_bytes == now->size_bytes && then->modified_ns == now->modified_ns;
+}
+
+static bool find_identity(const struct restoration *restoration, const char *path,
+                          struct file_identity *out_identity)
+{
+    struct store *folder = restoration->folder;
+    struct zt_source *source;
+    struct zt_error ignored;
+
+    if (folder->ops->open(folder, path, &source, out_identity, &ignored) != ZT_OK)
+        return false;
+    zt_source_close(source);
+    return true;
+}
+
+/* A file that is also a kept file changes its changed_ns when another one takes that place. */
 static enum zt_status keep(const struct restoration *restoration, const struct history_file *file,
                            struct zt_error *error)
 {
     const size_t at = (size_t)(file - restoration->now.files);
+    const struct file_identity *then = &restoration->now.identities[at];
+    struct history *history = restoration->history;
+    struct file_identity identity;
     char path[MODEL_PATH_SIZE];
-    const enum zt_status status = write_path(restoration, file->path, path, error);
+    enum zt_status status = write_path(restoration, file->path, path, error);
 
     assert(at < restoration->now.count);
-    return status == ZT_OK
-               ? history_keep_file(restoration->history, path, &restoration->now.identities[at],
-                                   file->sha256, error)
+    if (status == ZT_OK)
+        status = history_keep_file(history, path, then, file->sha256, error);
+    return status == ZT_STALE && !history_is_shared(history) &&
+                   find_identity(restoration, path, &identity) && is_untouched(then, &identity)
+               ? history_keep_file(history, path, &identity, file->sha256, error)
                : status;
 }
 
@@ -91,6 +119,32 @@ static enum zt_status check_free(const struct restoration *restoration,
                    path);
 }
 
+/* Makes sure that the bytes of a file are kept, and are these bytes. The SHA-256s of the folder's
+ * files are known, so one of them is better than a file that must be hashed. */
+static enum zt_status check_bytes(const struct restoration *restoration,
+                                  const struct history_file *wanted, int64_t *out_modified_ns,
+                                  struct zt_error *error)
+{
+    struct history *history = restoration->history;
+    struct file_identity kept = {.modified_ns = 0};
+    const struct history_file *elsewhere = NULL;
+    enum zt_status status = history_stat_kept(history, wanted->sha256, &kept, error);
+    const bool is_same_file =
+        status == ZT_OK &&
+        (history_is_shared(history) ||
+         (kept.size_bytes == wanted->size_bytes && kept.modified_ns == wanted->modified_ns));
+
+    if (!is_same_file && (status == ZT_OK || status == ZT_NOT_FOUND)) {
+        elsewhere = find_bytes(restoration, wanted);
+        status = elsewhere != NULL ? keep(restoration, elsewhere, error) : ZT_OK;
+        if (status == ZT_OK)
+            status = versions_check(restoration->server->store,
+                                    elsewhere != NULL ? elsewhere : wanted, &kept, error);
+    }
+    *out_modified_ns = kept.modified_ns;
+    return status;
+}
+
 /* Makes sure that the bytes of every file that must be restored are kept, and that no file gets
  * lost. */
 static enum zt_status keep_all(const struct restoration *restoration, struct zt_error *error)
@@ -98,25 +152,19 @@ static enum zt_status keep_all(const struct restoration *restoration, struct zt_
     const struct folder_state *now = &restoration->now;
     enum zt_status status = ZT_OK;
 
-    for (size_t i = 0; i < now->count && status == ZT_OK; i++)
-        if (!is_same(find_wanted(restoration, now->files[i].path), &now->files[i]))
-            status = keep(restoration, &now->files[i], error);
     for (size_t i = 0; i < restoration->tree->count && status == ZT_OK; i++) {
         const struct history_file *wanted = &restoration->tree->files[i];
-        const struct history_file *elsewhere;
-        struct file_identity ignored;
 
         if (is_same(find_now(restoration, wanted->path), wanted))
             continue;
         if (find_now(restoration, wanted->path) == NULL)
             status = check_free(restoration, wanted, error);
-        if (status != ZT_OK)
-            break;
-        status = history_stat_kept(restoration->history, wanted->sha256, &ignored, error);
-        elsewhere = status == ZT_NOT_FOUND ? find_bytes(restoration, wanted) : NULL;
-        if (elsewhere != NULL)
-            status = keep(restoration, elsewhere, error);
+        if (status == ZT_OK)
+            status = check_bytes(restoration, wanted, &restoration->checked_ns[i], error);
     }
+    for (size_t i = 0; i < now->count && status == ZT_OK; i++)
+        if (!is_same(find_wanted(restoration, now->files[i].path), &now->files[i]))
+            status = keep(restoration, &now->files[i], error);
     return status;
 }
 
@@ -202,36 +250,40 @@ static enum zt_status restore_files(struct restoration *restoration, struct zt_e
 
 /* --- what is known of the files --- */
 
-/* Returns false if a file that was not restored is another one now. */
-static bool is_untouched(const struct restoration *restoration, const struct history_file *wanted,
-                         const struct file_identity *identity)
+/* Returns true for a file that was not restored if it is still the same one, and for a restored one
+ * if it is the kept file that was checked, or a file of the folder that was kept afterwards. */
+static bool has_known_bytes(const struct restoration *restoration,
+                            const struct history_file *wanted, const struct file_identity *identity)
 {
     const struct history_file *before = find_now(restoration, wanted->path);
-    const struct file_identity *then;
+    const size_t at = (size_t)(wanted - restoration->tree->files);
 
-    if (!is_same(before, wanted))
-        return true;
+    assert(at < restoration->tree->count);
+    if (!is_same(before, wanted)) {
+        if (history_is_shared(restoration->history))
+            return true;
+        if (identity->size_bytes == wanted->size_bytes &&
+            identity->modified_ns == restoration->checked_ns[at])
+            return true;
+        before = find_bytes(restoration, wanted);
+        return before != NULL && before->size_bytes == identity->size_bytes &&
+               before->modified_ns == identity->modified_ns;
+    }
     assert(before >= restoration->now.files &&
            before < restoration->now.files + restoration->now.count);
-    then = &restoration->now.identities[before - restoration->now.files];
-    return then->device == identity->device && then->inode == identity->inode &&
-           then->size_bytes == identity->size_bytes && then->modified_ns == identity->modified_ns;
+    return is_untouched(&restoration->now.identities[before - restoration->now.files], identity);
 }
 
 /* Links have changed the times of files whose bytes are known, so their digests are noted again. */
 static void note_digest(const struct restoration *restoration, const struct history_file *wanted)
 {
-    struct store *folder = restoration->folder;
     struct file_identity identity;
-    struct zt_source *source;
     struct zt_error ignored;
     char path[MODEL_PATH_SIZE];
 
-    if (write_path(restoration, wanted->path, path, &ignored) != ZT_OK ||
-        folder->ops->open(folder, path, &source, &identity, &ignored) != ZT_OK)
-        return;
-    zt_source_close(source);
-    if (is_untouched(restoration, wanted, &identity))
+    if (write_path(restoration, wanted->path, path, &ignored) == ZT_OK &&
+        find_identity(restoration, path, &identity) &&
+        has_known_bytes(restoration, wanted, &identity))
         file_hashes_keep(restoration->server->hashes, path, &identity, wanted->sha256);
 }
 
@@ -289,6 +341,9 @@ static enum zt_status restore_held(struct restoration *restoration, const char *
     if (status == ZT_OK)
         status =
             folder_state_read(restoration->server, restoration->repo, &restoration->now, error);
+    restoration->checked_ns = calloc(restoration->tree->count + 1, sizeof(int64_t));
+    if (status == ZT_OK && restoration->checked_ns == NULL)
+        status = zt_fail_memory(error, "the kept files");
     if (status == ZT_OK)
         status = keep_all(restoration, error);
     if (status != ZT_OK)
@@ -328,6 +383,7 @@ enum zt_status recording_restore(struct server *server, const struct history_rep
         status = restore_held(&restoration, target->expected, &is_changed, error);
     history_tree_release(restoration.tree);
     folder_state_free(&restoration.now);
+    free(restoration.checked_ns);
     if (recording_end(&recording, is_changed ? note : NULL, out_commit, &late) != ZT_OK &&
         status == ZT_OK && error != NULL) {
         *error = late;

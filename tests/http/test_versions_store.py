@@ -16,8 +16,9 @@ import lfs
 import tus
 import writers
 from containers import dense, pattern, zt2
+from kept import revisions, set_revision
 from uploads import content_of, fill, put
-from wire import ask, component_path, connect, eventually, get, metrics, model_path, read_exactly, read_head
+from wire import ask, assert_problem, component_path, connect, eventually, get, metrics, model_path, read_exactly, read_head
 
 REPO = "org/model"
 FIRST, SECOND, THIRD = (zt2({"w": dense(pattern(1000, seed=seed), digest="xxh3")}) for seed in (1, 2, 3))
@@ -435,3 +436,48 @@ def test_equal_bytes_that_were_stored_twice_are_read(server, root):
     put_file(server, f"{REPO}/notes.txt", b"second")
     assert kept_path(root, b"first").stat().st_mtime_ns == 10**18
     assert read(server, first, "notes.txt") == b"first"
+    assert restore(server, first).status == 200
+    assert get(server, f"/files/{REPO}/notes.txt").body == b"first"
+
+
+def restore(server, commit):
+    return set_revision(server, f"{REPO}/weights", "main", commit, "branch")
+
+
+@pytest.fixture
+def damaged(server, root):
+    """The first commit of notes.txt, whose kept file another program has written into, after a rollback."""
+    first = put_file(server, f"{REPO}/notes.txt", b"first")
+    put_file(server, f"{REPO}/notes.txt", b"second")
+    assert restore(server, first).status == 200
+    with open(root / REPO / "notes.txt", "r+b") as file:
+        file.write(b"wrong")
+    assert kept_path(root, b"first").read_bytes() == b"wrong"
+    return first
+
+
+def test_good_file_is_kept_in_place_of_a_damaged_one(server, damaged):
+    good = put_file(server, "org/other/notes.txt", b"first")
+    put_file(server, "org/other/notes.txt", b"second")
+    assert read(server, good, "notes.txt", "org/other") == b"first"
+    assert read(server, damaged, "notes.txt") == b"first"
+    assert restore(server, damaged).status == 200
+    assert get(server, f"/files/{REPO}/notes.txt").body == b"first"
+
+
+def test_damaged_file_is_not_restored(server, damaged):
+    put_file(server, f"{REPO}/notes.txt", b"second")
+    put_file(server, f"{REPO}/other.txt", b"other")
+    before = revisions(server, f"{REPO}/weights")
+    for answer in (restore(server, damaged), get(server, at(damaged, "notes.txt"))):
+        assert "written into the kept file notes.txt" in assert_problem(answer, 500, "internal")["detail"]
+    assert revisions(server, f"{REPO}/weights") == before
+    assert get(server, f"/files/{REPO}/notes.txt").body == b"second"
+    assert get(server, f"/files/{REPO}/other.txt").body == b"other"
+
+
+def test_damaged_file_is_restored_from_another_file_with_its_bytes(server, damaged):
+    put_file(server, f"{REPO}/copy.txt", b"first")
+    assert restore(server, damaged).status == 200
+    assert get(server, f"/files/{REPO}/notes.txt").body == b"first"
+    assert get(server, f"/files/{REPO}/copy.txt").status == 404

@@ -332,8 +332,9 @@ const char *problem_explain(const struct request *request, enum problem problem,
     if (problem != PROBLEM_INTERNAL && problem != PROBLEM_READ_ONLY)
         return error->message;
     log_write(LOG_LEVEL_ERROR, "request %s: %s", request->id, error->message);
-    /* The message names the file, which can then be made readable. */
-    if (problem == PROBLEM_READ_ONLY || (error->status == ZT_IO && error->os_error == EACCES))
+    /* The message names the file, which can then be made readable, or was written into. */
+    if (problem == PROBLEM_READ_ONLY ||
+        (error->status == ZT_IO && (error->os_error == EACCES || error->os_error == EBADMSG)))
         return error->message;
     return error->status == ZT_NO_MEMORY ? "the server is out of memory"
            : error->status == ZT_IO      ? "stored bytes could not be read or written"

@@ -241,15 +241,16 @@ enum zt_status history_purge(struct history *history, const struct history_repo 
 /* The following functions that keep a file are called with its repository locked. */
 
 /* Keeps the file that a path of the store has, which is about to be replaced or removed. Does
- * nothing if a file of this SHA-256 is kept already. identity: of the file that was hashed;
+ * nothing if a file of this SHA-256 is kept already; but in a folder, it must have the same size
+ * and time of modification, and is replaced otherwise. identity: of the file that was hashed;
  * ZT_STALE if it is another one now. Returns ZT_UNSUPPORTED, with a reason for the client, if the
  * system does not permit it. In a folder this changes the file's changed_ns. */
 enum zt_status history_keep_file(struct history *history, const char *path,
                                  const struct file_identity *identity, const uint8_t sha256[32],
                                  struct zt_error *error);
 /* Keeps a file that is about to be removed by moving it, for systems where history_keep_file
- * returns ZT_UNSUPPORTED. Afterwards the store no longer has it, unless a file of this SHA-256 was
- * kept already. Otherwise it is the same. */
+ * returns ZT_UNSUPPORTED. Afterwards the store no longer has it, unless it was kept already.
+ * Otherwise it is the same. */
 enum zt_status history_keep_removed(struct history *history, const char *path,
                                     const struct file_identity *identity, const uint8_t sha256[32],
                                     struct zt_error *error);

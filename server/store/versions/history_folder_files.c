@@ -75,26 +75,16 @@ static enum zt_status sync_object(const struct history_folder *place, const char
     return is_synced ? ZT_OK : fail_keep(error);
 }
 
-/* Moves away what has the name of a kept file and cannot be it. */
-static bool remove_wrong(const struct history_folder *place, const char *name)
-{
-    assert(name[2] == '/');
-    return renameat(place->objects, name, place->removed, name + 3) == 0 &&
-           unlinkat(place->removed, name + 3, 0) == 0;
-}
-
-/* Returns true if there is such a file of the right size. One of another size is removed. */
-static bool is_kept(const struct history_folder *place, const char *name, uint64_t size_bytes)
+/* Another program may have written into a kept file (versions_check.c), so one of another time or
+ * size than the file to keep does not count: that file, whose SHA-256 is known, replaces it. */
+static bool is_kept(const struct history_folder *place, const char *name, uint64_t size_bytes,
+                    int64_t modified_ns)
 {
     struct stat info;
 
     assert(name[2] == '/');
-    if (!find_object(place, name, &info))
-        return false;
-    if ((uint64_t)info.st_size == size_bytes)
-        return true;
-    (void)remove_wrong(place, name);
-    return false;
+    return find_object(place, name, &info) && (uint64_t)info.st_size == size_bytes &&
+           identity_of(&info).modified_ns == modified_ns;
 }
 
 /* --- keeping --- */
@@ -136,20 +126,19 @@ static bool clone_file(int file, const struct stat *info, int folder, const char
     return is_made;
 }
 
-static enum zt_status link_file(const struct history_folder *place, int file,
-                                const struct stat *info, const char *name, bool *out_is_new,
-                                struct zt_error *error)
+static enum zt_status link_file(int file, const struct stat *info, int folder, const char *name,
+                                bool *out_is_new, struct zt_error *error)
 {
     int refusal;
 
     assert(file >= 0);
-    *out_is_new = store_link_open(file, place->objects, name);
+    *out_is_new = store_link_open(file, folder, name);
     if (*out_is_new || errno == EEXIST)
         return ZT_OK;
     refusal = errno;
     if (!is_refusal(refusal))
         return fail_keep(error);
-    *out_is_new = clone_file(file, info, place->objects, name);
+    *out_is_new = clone_file(file, info, folder, name);
     if (*out_is_new || errno == EEXIST)
         return ZT_OK;
     return zt_fail(
@@ -157,6 +146,41 @@ static enum zt_status link_file(const struct history_folder *place, int file,
         "the earlier version cannot be kept, because the system does not let this server "
         "link to the file (%s)",
         strerrordesc_np(refusal));
+}
+
+/* Readers that have the earlier object open are not affected. */
+static enum zt_status replace_object(const struct history_folder *place, int file,
+                                     const struct stat *info, const char *name,
+                                     struct zt_error *error)
+{
+    char new_name[STAGING_HIDDEN_NAME_SIZE];
+    bool is_made;
+    enum zt_status status;
+
+    store_hidden_name("", new_name);
+    status = link_file(file, info, place->removed, new_name, &is_made, error);
+    if (status != ZT_OK)
+        return status;
+    if (!is_made)
+        return fail_keep(error);
+    if (renameat(place->removed, new_name, place->objects, name) != 0)
+        status = fail_keep(error);
+    /* If another thread has kept this file meanwhile, renaming does nothing. */
+    unlinkat(place->removed, new_name, 0);
+    return status;
+}
+
+static enum zt_status keep_open(const struct history_folder *place, int file,
+                                const struct stat *info, const char *name, bool *out_is_new,
+                                struct zt_error *error)
+{
+    const enum zt_status status = link_file(file, info, place->objects, name, out_is_new, error);
+
+    assert(file >= 0);
+    return status != ZT_OK || *out_is_new ||
+                   is_kept(place, name, (uint64_t)info->st_size, identity_of(info).modified_ns)
+               ? status
+               : replace_object(place, file, info, name, error);
 }
 
 static enum zt_status fail_stale(struct zt_error *error)
@@ -200,7 +224,7 @@ static enum zt_status link_path(const struct history_folder *place, const char *
     if (file < 0)
         return errno == ENOENT ? fail_stale(error) : fail_keep(error);
     if (fstat(file, &info) == 0 && has_identity(&info, identity))
-        status = link_file(place, file, &info, name, out_is_new, error);
+        status = keep_open(place, file, &info, name, out_is_new, error);
     else
         status = fail_stale(error);
     close(file);
@@ -217,7 +241,7 @@ enum zt_status history_folder_keep(struct history_place *base, const char *path,
 
     *out_is_new = false;
     write_name(sha256, name);
-    if (!is_kept(place, name, identity->size_bytes))
+    if (!is_kept(place, name, identity->size_bytes, identity->modified_ns))
         status = link_path(place, path, identity, name, out_is_new, error);
     return status == ZT_OK ? sync_object(place, name, error) : status;
 }
@@ -252,6 +276,7 @@ enum zt_status history_folder_keep_removed(struct history_place *base, const cha
 {
     const struct history_folder *place = history_folder_of(base);
     char name[OBJECT_SIZE];
+    struct stat earlier;
     const char *file;
     int folder;
     enum zt_status status = open_parent(place, path, &folder, &file, error);
@@ -260,10 +285,12 @@ enum zt_status history_folder_keep_removed(struct history_place *base, const cha
     if (status != ZT_OK)
         return status;
     write_name(sha256, name);
-    if (!is_kept(place, name, identity->size_bytes)) {
-        *out_is_new = move_file(place, folder, file, identity, name);
-        if (!*out_is_new)
+    if (!is_kept(place, name, identity->size_bytes, identity->modified_ns)) {
+        *out_is_new = !find_object(place, name, &earlier);
+        if (!move_file(place, folder, file, identity, name)) {
+            *out_is_new = false;
             status = errno == ENOENT ? fail_stale(error) : fail_keep(error);
+        }
     }
     if (status == ZT_OK)
         status = sync_object(place, name, error);
@@ -273,13 +300,20 @@ enum zt_status history_folder_keep_removed(struct history_place *base, const cha
     return status;
 }
 
-/* Returns false with errno. */
-static bool name_staged(const struct history_folder *place, const struct staged_file *file,
-                        const char *name)
+static enum zt_status name_staged(const struct history_folder *place, struct staged_file *file,
+                                  const struct stat *info, const char *name, bool *out_is_new,
+                                  struct zt_error *error)
 {
-    return file->hidden[0] != '\0'
-               ? renameat(staged_folder(file), file->hidden, place->objects, name) == 0
-               : store_link_open(file->descriptor, place->objects, name);
+    struct stat earlier;
+
+    assert(file->descriptor >= 0);
+    if (file->hidden[0] == '\0')
+        return keep_open(place, file->descriptor, info, name, out_is_new, error);
+    *out_is_new = !find_object(place, name, &earlier);
+    if (renameat(staged_folder(file), file->hidden, place->objects, name) != 0)
+        return fail_keep(error);
+    file->hidden[0] = '\0';
+    return ZT_OK;
 }
 
 enum zt_status history_folder_keep_staged(struct history_place *base, struct staged_file *file,
@@ -288,22 +322,16 @@ enum zt_status history_folder_keep_staged(struct history_place *base, struct sta
 {
     const struct history_folder *place = history_folder_of(base);
     char name[OBJECT_SIZE];
+    struct stat info;
     enum zt_status status;
 
     *out_is_new = false;
     write_name(sha256, name);
-    if (is_kept(place, name, staged_file_length(file))) {
-        status = sync_object(place, name, error);
-        if (status == ZT_OK)
-            staged_file_remove(file);
-        return status;
-    }
-    *out_is_new = name_staged(place, file, name);
-    if (*out_is_new)
-        file->hidden[0] = '\0';
-    else if (errno != EEXIST)
+    if (fstat(file->descriptor, &info) != 0)
         return fail_keep(error);
-    status = sync_object(place, name, error);
+    status = name_staged(place, file, &info, name, out_is_new, error);
+    if (status == ZT_OK)
+        status = sync_object(place, name, error);
     if (status == ZT_OK)
         staged_file_close(file);
     return status;

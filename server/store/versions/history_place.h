@@ -76,8 +76,9 @@ struct history_place_ops {
     /* --- kept files --- */
 
     /* Keeps the file that a path of the store has. identity: of the file that was hashed; returns
-     * ZT_STALE if it is another one now. Does nothing if the SHA-256 is kept already, but makes
-     * sure that no other server's collection removes it before it is recorded. *out_is_new: there
+     * ZT_STALE if it is another one now. If the SHA-256 is kept already, only makes sure that no
+     * other server's collection removes it before it is recorded; but in a folder, replaces a kept
+     * file of another size or time, into which another program may have written. *out_is_new: there
      * is one more kept file. Returns ZT_UNSUPPORTED, with a reason for the client, if it cannot. */
     enum zt_status (*keep)(struct history_place *place, const char *path,
                            const struct file_identity *identity, const uint8_t sha256[32],

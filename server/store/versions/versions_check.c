@@ -4,6 +4,7 @@
  * if equal bytes were stored twice, so the bytes decide. No program writes into an object of a
  * bucket. */
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/thread.h"
@@ -30,9 +31,9 @@ static void note_checked(struct versions *versions, const struct versions_checke
     pthread_mutex_unlock(&versions->lock);
 }
 
-enum zt_status versions_check_kept(struct versions *versions, const struct history_file *file,
-                                   struct zt_source *source, const struct file_identity *opened,
-                                   struct zt_error *error)
+static enum zt_status check_kept(struct versions *versions, const struct history_file *file,
+                                 struct zt_source *source, const struct file_identity *opened,
+                                 struct zt_error *error)
 {
     struct versions_checked checked = {.identity = *opened};
     struct zt_digest digest;
@@ -52,9 +53,29 @@ enum zt_status versions_check_kept(struct versions *versions, const struct histo
     status = zt_source_digest(source, ZT_DIGEST_SHA256, NULL, &digest, error);
     if (status != ZT_OK)
         return status;
-    if (memcmp(digest.bytes, file->sha256, sizeof(file->sha256)) != 0)
-        return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
-                       "another program has written into the kept file %s of a commit", file->path);
+    if (memcmp(digest.bytes, file->sha256, sizeof(file->sha256)) != 0) {
+        status =
+            zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+                    "another program has written into the kept file %s of a commit", file->path);
+        if (error != NULL)
+            error->os_error = EBADMSG; /* clients get the message */
+        return status;
+    }
     note_checked(versions, &checked);
     return ZT_OK;
+}
+
+enum zt_status versions_open_kept(struct versions *versions, const struct history_file *file,
+                                  struct zt_source **out_source, struct file_identity *out_identity,
+                                  struct zt_error *error)
+{
+    enum zt_status status =
+        history_open_kept(versions->options.history, file->sha256, out_source, out_identity, error);
+
+    if (status != ZT_OK)
+        return status;
+    status = check_kept(versions, file, *out_source, out_identity, error);
+    if (status != ZT_OK)
+        zt_source_close(*out_source);
+    return status;
 }

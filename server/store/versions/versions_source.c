@@ -116,21 +116,6 @@ bool versions_source_identity(struct versions *versions, struct zt_source *sourc
 
 /* --- opening --- */
 
-static enum zt_status open_kept(struct versions *versions, const struct history_file *file,
-                                struct zt_source **out_source, struct file_identity *out_identity,
-                                struct zt_error *error)
-{
-    enum zt_status status =
-        history_open_kept(versions->options.history, file->sha256, out_source, out_identity, error);
-
-    if (status != ZT_OK)
-        return status;
-    status = versions_check_kept(versions, file, *out_source, out_identity, error);
-    if (status != ZT_OK)
-        zt_source_close(*out_source);
-    return status;
-}
-
 /* Returns ZT_NOT_FOUND if the folder's file is another one. */
 static enum zt_status compare(struct versions *versions, const char *path,
                               const struct file_identity *identity, const struct history_file *file,
@@ -229,7 +214,7 @@ enum zt_status versions_open_file(struct versions *versions, const struct versio
     enum zt_status status = ZT_NOT_FOUND;
 
     for (unsigned i = 0; i < LOOKS_MAX && status == ZT_NOT_FOUND; i++) {
-        status = open_kept(versions, file, &source, &opened, error);
+        status = versions_open_kept(versions, file, &source, &opened, error);
         if (status == ZT_NOT_FOUND)
             status = open_current(versions, place, file, &source, &opened, error);
         if (status == ZT_NOT_FOUND && i == 0)

@@ -66,10 +66,11 @@ struct file_identity versions_identity(const struct history_file *file);
 bool versions_current_path(const struct history_repo *repo, const struct history_file *file,
                            char out_path[MODEL_PATH_SIZE]);
 
-/* Returns ZT_IO if the bytes of a kept file are not those of the commit (versions_check.c). */
-enum zt_status versions_check_kept(struct versions *versions, const struct history_file *file,
-                                   struct zt_source *source, const struct file_identity *opened,
-                                   struct zt_error *error);
+/* Opens a kept file (versions_check.c). Returns ZT_NOT_FOUND; ZT_IO if its bytes are not those of
+ * the commit. */
+enum zt_status versions_open_kept(struct versions *versions, const struct history_file *file,
+                                  struct zt_source **out_source, struct file_identity *out_identity,
+                                  struct zt_error *error);
 
 /* --- files of commits (versions_source.c) --- */
 

@@ -382,8 +382,6 @@ enum zt_status versions_store_open(struct store *inner, const struct versions_op
     return ZT_OK;
 }
 
-/* --- extents --- */
-
 /* Returns NULL if there is no store of versions among the inner ones. */
 static struct versions *versions_in(struct store *store)
 {
@@ -391,6 +389,24 @@ static struct versions *versions_in(struct store *store)
         store = store->inner;
     return store != NULL ? versions_of(store) : NULL;
 }
+
+enum zt_status versions_check(struct store *store, const struct history_file *file,
+                              struct file_identity *out_identity, struct zt_error *error)
+{
+    struct versions *versions = versions_in(store);
+    struct zt_source *source;
+    enum zt_status status;
+
+    assert(versions != NULL);
+    if (history_is_shared(versions->options.history))
+        return history_stat_kept(versions->options.history, file->sha256, out_identity, error);
+    status = versions_open_kept(versions, file, &source, out_identity, error);
+    if (status == ZT_OK)
+        zt_source_close(source);
+    return status;
+}
+
+/* --- extents --- */
 
 bool versions_share(struct store *store, uint64_t most_bytes, const atomic_bool *stop)
 {

@@ -25,6 +25,12 @@ struct versions_options {
 enum zt_status versions_store_open(struct store *inner, const struct versions_options *options,
                                    struct store **out_store, struct zt_error *error);
 
+/* Makes sure that a kept file has the bytes of a commit's file: by its size and time of
+ * modification, otherwise by its SHA-256. out_identity: of the kept file. Returns ZT_NOT_FOUND if
+ * none is kept; ZT_IO if another program has written into it. On a worker. */
+enum zt_status versions_check(struct store *store, const struct history_file *file,
+                              struct file_identity *out_identity, struct zt_error *error);
+
 /* Lets files that were replaced share extents on disk with the files that replaced them, where the
  * file system can: compares at most so many bytes of them, until `stop` is set. Returns true if
  * there may be more to share. Does nothing for other stores. Call it on one worker; takes long. */

@@ -310,4 +310,12 @@ WITH_HISTORY(file_that_may_not_be_linked_is_kept_by_its_removal)
     history_unlock(world->history, &world->repo);
     assert_true(is_kept(world, "one"));
     assert_int_equal(faccessat(world->root, "file", F_OK, 0), -1);
+    put(world, "file", "one");
+    run_in(world->path, "touch -d 2001-01-01 file");
+    other = identity_in(world, "file");
+    assert_ok(history_lock(world->history, &world->repo, NULL));
+    assert_ok(history_keep_removed(world->history, "file", &other, sha256, NULL));
+    history_unlock(world->history, &world->repo);
+    assert_ok(history_stat_kept(world->history, sha256, &identity, NULL));
+    assert_int_equal(identity.inode, other.inode);
 }

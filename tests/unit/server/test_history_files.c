@@ -71,22 +71,53 @@ WITH_HISTORY(only_the_kept_file_is_removed)
     assert_int_equal(history_remove_path(world->history, "file", &identity, NULL), ZT_NOT_FOUND);
 }
 
-WITH_HISTORY(file_is_kept_once)
+/* Another program may have written into the file that is kept. */
+WITH_HISTORY(file_is_kept_in_place_of_one_of_another_time)
 {
-    struct file_identity first;
     struct file_identity identity;
+    struct history_report report;
+    struct file_identity kept;
+    struct zt_source *source;
     uint8_t sha256[32];
+    char bytes[8] = "";
 
     keep(world, "one");
     sha_of("one", sha256);
-    assert_ok(history_stat_kept(world->history, sha256, &first, NULL));
-    keep(world, "one");
-    assert_ok(history_stat_kept(world->history, sha256, &identity, NULL));
-    assert_int_equal(identity.inode, first.inode);
+    run_in(world->path, "printf bad > $(find .ztserve/versions/objects -type f)");
+    assert_ok(history_open_kept(world->history, sha256, &source, &kept, NULL));
     put(world, "file", "one");
+    run_in(world->path, "touch -d 2001-01-01 file");
+    identity = identity_in(world, "file");
+    for (unsigned i = 0; i < 2; i++) {
+        assert_ok(keep_as(world, "file", &identity, "one"));
+        identity = identity_in(world, "file");
+        assert_ok(history_stat_kept(world->history, sha256, &kept, NULL));
+        assert_int_equal(kept.inode, identity.inode);
+    }
+    assert_ok(zt_source_read_at(source, 0, bytes, 3, NULL));
+    assert_string_equal(bytes, "bad");
+    zt_source_close(source);
+    run_in(world->path, "[ -z \"$(ls -A .ztserve/versions/removed)\" ]");
+    history_report(world->history, &report);
+    assert_int_equal(report.kept_files, 1);
+}
+
+WITH_HISTORY(file_of_the_time_of_the_kept_one_is_not_kept_again)
+{
+    struct file_identity identity;
+    struct file_identity first;
+    struct file_identity kept;
+    uint8_t sha256[32];
+
+    put(world, "file", "one");
+    first = identity_in(world, "file");
+    assert_ok(keep_as(world, "file", &first, "one"));
+    run_in(world->path, "cp -p file copy && mv copy file");
     identity = identity_in(world, "file");
     assert_ok(keep_as(world, "file", &identity, "one"));
-    assert_true(is_kept(world, "one"));
+    sha_of("one", sha256);
+    assert_ok(history_stat_kept(world->history, sha256, &kept, NULL));
+    assert_int_equal(kept.inode, first.inode);
 }
 
 WITH_HISTORY(staged_file_is_kept_without_a_name)
