@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -31,6 +32,7 @@ struct collection {
     unsigned begun;   /* server->commits_recorded when this collection began */
     unsigned seen;    /* and when the last complete one did */
     int64_t ended_ms; /* when that ended; 0: never */
+    char warning[sizeof(((struct zt_error *)NULL)->message)]; /* the last one; empty: it worked */
 };
 
 /* In a bucket, files are removed an hour after they were kept, so there is no hurry. */
@@ -49,6 +51,15 @@ static bool is_due(const struct collection *collection)
            clock_ms() - collection->ended_ms >= AGE_MS;
 }
 
+/* Says what is wrong only once, although each attempt finds it again. */
+static void warn(struct collection *collection, const struct zt_error *error)
+{
+    if (strcmp(collection->warning, error->message) == 0)
+        return;
+    memcpy(collection->warning, error->message, sizeof(collection->warning));
+    log_write(LOG_LEVEL_WARN, "kept files cannot be removed: %s", error->message);
+}
+
 static void collect(struct collection *collection)
 {
     struct zt_error error;
@@ -56,9 +67,10 @@ static void collect(struct collection *collection)
     if (!collection->has_more)
         collection->begun = atomic_load(&collection->server->commits_recorded);
     if (history_collect(collection->history, FILES_MAX, &collection->has_more, &error) != ZT_OK) {
-        log_write(LOG_LEVEL_WARN, "kept files cannot be removed: %s", error.message);
+        warn(collection, &error);
         collection->has_more = false;
-    }
+    } else
+        collection->warning[0] = '\0';
     if (!collection->has_more) {
         collection->seen = collection->begun;
         collection->ended_ms = clock_ms();

@@ -90,13 +90,45 @@ static enum zt_status mark_file(void *context, const struct history_file *file)
     return ZT_OK;
 }
 
-/* No client can find the files of a list that is damaged or missing. The collection fails if a list
- * cannot be read now. */
-static enum zt_status mark_commits(struct history *history, struct collection *collection,
-                                   const char *key, const uint8_t (*ids)[HISTORY_SHA1_BYTES],
-                                   size_t count, struct zt_error *error)
+/* Looks again while no one can forget the commit: if it is still in the log, its list of files is
+ * damaged or missing. */
+static enum zt_status check_list(struct history *history, struct collection *collection,
+                                 const struct history_repo *repo,
+                                 const uint8_t id[HISTORY_SHA1_BYTES], struct zt_error *error)
 {
-    enum zt_status status = ZT_OK;
+    char commit[HISTORY_COMMIT_SIZE];
+    struct log *log;
+    enum zt_status status = history_lock(history, repo, error);
+
+    if (status != ZT_OK)
+        return status;
+    zt_hex_write(commit, id, HISTORY_SHA1_BYTES);
+    status = log_pin(history, repo, &log, error);
+    if (status == ZT_OK) {
+        if (log_state_commit(&log->state, id) != NULL)
+            status = history_tree_visit(history, log->file.key, commit, mark_file,
+                                        &collection->uses, error);
+        if (status == ZT_CORRUPT || status == ZT_NOT_FOUND)
+            status = zt_fail(
+                error, ZT_IO, NULL, ZT_NO_OFFSET,
+                "the list of files of commit %.8s of %.50s is %s: .ztserve/versions/" HISTORY_REPOS
+                "/%s/trees/%s",
+                commit, repo->name, status == ZT_CORRUPT ? "damaged" : "missing", log->file.key,
+                commit);
+        log_unpin(history, log);
+    }
+    history_unlock(history, repo);
+    return status;
+}
+
+/* Fails if any list cannot be read, because the files that it names are unknown. */
+static enum zt_status mark_commits(struct history *history, struct collection *collection,
+                                   const struct history_repo *repo,
+                                   const uint8_t (*ids)[HISTORY_SHA1_BYTES], size_t count,
+                                   struct zt_error *error)
+{
+    char key[HISTORY_KEY_SIZE];
+    enum zt_status status = history_repo_key(repo, key, error);
 
     assert(count == 0 || ids != NULL);
     for (size_t i = 0; status == ZT_OK && i < count; i++) {
@@ -105,7 +137,7 @@ static enum zt_status mark_commits(struct history *history, struct collection *c
         zt_hex_write(commit, ids[i], sizeof(ids[i]));
         status = history_tree_visit(history, key, commit, mark_file, &collection->uses, error);
         if (status == ZT_CORRUPT || status == ZT_NOT_FOUND)
-            status = ZT_OK;
+            status = check_list(history, collection, repo, ids[i], error);
     }
     return status;
 }
@@ -141,7 +173,7 @@ static enum zt_status mark_repo(struct history *history, struct collection *coll
         return fail_memory(error);
     status = check_damage(history, key, error);
     if (status == ZT_OK)
-        status = mark_commits(history, collection, key, (const uint8_t(*)[HISTORY_SHA1_BYTES])ids,
+        status = mark_commits(history, collection, &repo, (const uint8_t(*)[HISTORY_SHA1_BYTES])ids,
                               count, error);
     free(ids);
     return status;

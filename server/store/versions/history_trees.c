@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "store/store_path.h"
+#include "store/versions/commit_id.h"
 #include "store/versions/history_inside.h"
 
 #define MAGIC       "zttree1\n"
@@ -99,7 +100,8 @@ static bool read_path(struct record_reader *reader, char out_path[STORE_PATH_SIZ
 typedef enum zt_status (*visit_file)(void *context, const struct history_file *file);
 
 /* Visits the files up to the first that is wrong. Returns ZT_CORRUPT then. */
-static enum zt_status visit_files(struct record_reader *reader, visit_file visit, void *context)
+static enum zt_status visit_files(struct record_reader *reader, struct zt_hasher *hasher,
+                                  visit_file visit, void *context)
 {
     const uint8_t *magic = record_read_bytes(reader, MAGIC_BYTES);
     const uint64_t count = record_read_uint(reader, 8);
@@ -112,6 +114,7 @@ static enum zt_status visit_files(struct record_reader *reader, visit_file visit
     for (uint64_t i = 0; i < count && status == ZT_OK; i++) {
         char *path = paths[i % 2];
         struct history_file file = {.path = path};
+        char text[2 * HISTORY_SHA256_BYTES + 1];
         const bool has_path = read_path(reader, path);
         const uint8_t *sha256 = record_read_bytes(reader, sizeof(file.sha256));
 
@@ -120,16 +123,35 @@ static enum zt_status visit_files(struct record_reader *reader, visit_file visit
         if (!has_path || reader->failed || (i > 0 && strcmp(paths[(i + 1) % 2], path) >= 0))
             return ZT_CORRUPT;
         memcpy(file.sha256, sha256, sizeof(file.sha256));
+        zt_hex_write(text, sha256, sizeof(file.sha256));
+        commit_id_add(hasher, path, text);
         status = visit(context, &file);
     }
     return status == ZT_OK && reader->left > 0 ? ZT_CORRUPT : status;
+}
+
+/* Returns ZT_CORRUPT also for the list of another commit. */
+static enum zt_status visit_text(const struct history_text *text, const char *commit,
+                                 visit_file visit, void *context)
+{
+    struct record_reader reader = record_reader_checked(text->bytes, text->length);
+    char id[HISTORY_COMMIT_SIZE];
+    struct zt_hasher *hasher;
+    enum zt_status status;
+
+    if (reader.failed)
+        return ZT_CORRUPT;
+    if (zt_hasher_new(ZT_DIGEST_SHA1, &hasher) != ZT_OK)
+        return ZT_NO_MEMORY;
+    status = visit_files(&reader, hasher, visit, context);
+    commit_id_finish(hasher, id);
+    return status == ZT_OK && strcmp(id, commit) != 0 ? ZT_CORRUPT : status;
 }
 
 enum zt_status history_tree_visit(struct history *history, const char *key, const char *commit,
                                   visit_file visit, void *context, struct zt_error *error)
 {
     struct history_place *place = history->place;
-    struct record_reader reader;
     struct history_text text;
     char name[NAME_SIZE];
     enum zt_status status = ZT_NOT_FOUND;
@@ -142,8 +164,7 @@ enum zt_status history_tree_visit(struct history *history, const char *key, cons
         return zt_fail(error, ZT_NOT_FOUND, NULL, ZT_NO_OFFSET, "the list of files is missing");
     if (status != ZT_OK)
         return status;
-    reader = record_reader_checked(text.bytes, text.length);
-    status = reader.failed ? ZT_CORRUPT : visit_files(&reader, visit, context);
+    status = visit_text(&text, commit, visit, context);
     free(text.bytes);
     if (status == ZT_CORRUPT)
         return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET,
@@ -202,8 +223,8 @@ static enum zt_status build(struct history *history, const char *key, const char
                             struct building *building, struct zt_error *error)
 {
     struct tree *tree = building->tree;
-    enum zt_status status = history_tree_visit(history, key, commit, add_file, building, error);
-    char id[HISTORY_COMMIT_SIZE];
+    const enum zt_status status =
+        history_tree_visit(history, key, commit, add_file, building, error);
     const char *path = tree->paths;
 
     if (status != ZT_OK)
@@ -214,11 +235,7 @@ static enum zt_status build(struct history *history, const char *key, const char
     }
     assert(tree->tree.count == 0 || path == tree->paths + building->length);
     tree->tree.files = tree->files;
-    status = history_commit_id(tree->files, tree->tree.count, id, error);
-    if (status == ZT_OK && strcmp(id, commit) != 0)
-        return zt_fail(error, ZT_CORRUPT, NULL, ZT_NO_OFFSET,
-                       "the list of files of a commit is of another one");
-    return status;
+    return ZT_OK;
 }
 
 static enum zt_status make_tree(struct history *history, const char *key, const char *commit,

@@ -249,7 +249,6 @@ WITH_HISTORY(damaged_list_of_files_is_reported)
     int folder;
 
     record(world, "a=1 b=2");
-    keep(world, "1");
     folder = open_repo(world);
     snprintf(name, sizeof(name), "trees/%s", id_of("a=1 b=2"));
     bytes = whole_file_read(folder, name, 1 << 20, &length);
@@ -266,9 +265,6 @@ WITH_HISTORY(damaged_list_of_files_is_reported)
     unlinkat(folder, name, 0);
     assert_int_equal(history_tree_get(world->history, &world->repo, id_of("a=1 b=2"), &tree, NULL),
                      ZT_IO);
-    /* No one can find the files of such a commit, so other files are still removed. */
-    collect_all(world);
-    assert_false(is_kept(world, "1"));
     /* The same files again make the list again. */
     record(world, "a=2");
     record(world, "a=1 b=2");
@@ -276,6 +272,65 @@ WITH_HISTORY(damaged_list_of_files_is_reported)
     history_tree_release(tree);
     free(bytes);
     close(folder);
+}
+
+/* Tries a collection, which must fail because of this commit's list. */
+static void expect_refusal(struct world *world, const char *commit)
+{
+    struct zt_error error;
+    bool more;
+
+    assert_int_equal(history_collect(world->history, 9, &more, &error), ZT_IO);
+    assert_non_null(strstr(error.message, world->repo.name));
+    assert_non_null(strstr(error.message, ".ztserve/versions/repos/"));
+    assert_non_null(strstr(error.message, commit));
+}
+
+WITH_HISTORY(files_stay_while_a_list_of_files_is_damaged_or_missing)
+{
+    static const char *const damages[] = {"echo x >>$F", "rm $F", ": >$F", "cp $A $F"};
+    char command[512];
+
+    record(world, "a=1");
+    keep(world, "1");
+    record(world, "a=2");
+    keep(world, "2");
+    keep(world, "9");
+    assert_ok(set_ref(world, "v1", true, id_of("a=1"), NULL));
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        snprintf(command, sizeof(command),
+                 "cd .ztserve/versions/repos/*/trees && F=%s A=%s && "
+                 "cp $F ../saved && %s",
+                 id_of("a=1"), id_of("a=2"), damages[i]);
+        run_in(world->path, command);
+        expect_refusal(world, id_of("a=1"));
+        world_reopen(world);
+        expect_refusal(world, id_of("a=1"));
+        assert_true(is_kept(world, "1") && is_kept(world, "2") && is_kept(world, "9"));
+        snprintf(command, sizeof(command), "cd .ztserve/versions/repos/* && mv saved trees/%s",
+                 id_of("a=1"));
+        run_in(world->path, command);
+    }
+    /* The operator has put the list back. */
+    collect_all(world);
+    assert_true(is_kept(world, "1") && is_kept(world, "2") && !is_kept(world, "9"));
+}
+
+WITH_HISTORY(forgetting_a_commit_without_its_list_lets_collections_go_on)
+{
+    char command[256];
+
+    record(world, "a=1");
+    keep(world, "1");
+    assert_ok(set_ref(world, "v1", true, id_of("a=1"), NULL));
+    record(world, "a=2");
+    snprintf(command, sizeof(command), "rm .ztserve/versions/repos/*/trees/%s", id_of("a=1"));
+    run_in(world->path, command);
+    expect_refusal(world, id_of("a=1"));
+    world->keep.commits = 1;
+    assert_ok(history_delete_ref(world->history, &world->repo, "v1", true, NULL));
+    collect_all(world);
+    assert_false(is_kept(world, "1"));
 }
 
 WITH_HISTORY(list_of_another_commit_is_reported)
