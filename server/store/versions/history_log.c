@@ -63,6 +63,26 @@ static enum zt_status fail_damaged(struct zt_error *error)
                    "the log of a repository's commits is damaged");
 }
 
+/* Without its last records, the history goes on with the youngest commit of main. */
+static enum zt_status restore_main(struct log_state *state)
+{
+    struct log_record record;
+    struct record_reader reader;
+    enum zt_status status = ZT_OK;
+    size_t at = state->count;
+
+    while (at > 0 && strcmp(state->entries[at - 1].texts, HISTORY_MAIN) != 0)
+        at--;
+    if (at == 0 || log_state_ref(state, zt_text_from(HISTORY_MAIN), false) != NULL)
+        return ZT_OK;
+    log_record_begin(&record, state->last);
+    log_record_ref(&record, HISTORY_MAIN, false, state->entries[at - 1].number, "");
+    reader = (struct record_reader){.at = record.writer.bytes, .left = record.writer.length};
+    status = record.writer.failed ? ZT_NO_MEMORY : log_state_apply(state, &reader);
+    log_record_free(&record);
+    return status;
+}
+
 static enum zt_status read_log(const uint8_t *bytes, size_t length, const struct history_repo *repo,
                                struct log_file *file, struct log_state *out_state,
                                struct zt_error *error)
@@ -79,11 +99,13 @@ static enum zt_status read_log(const uint8_t *bytes, size_t length, const struct
         file->length = (uint64_t)(reader.at - bytes);
         status = read_record(&reader, &state);
     }
+    file->must_be_replaced = status == ZT_INVALID;
+    if (status == ZT_INVALID && restore_main(&state) == ZT_NO_MEMORY)
+        status = ZT_NO_MEMORY;
     if (status == ZT_NO_MEMORY) {
         log_state_free(&state);
         return zt_fail_memory(error, "the commits of a repository");
     }
-    file->must_be_replaced = status != ZT_OK;
     file->is_damaged =
         status != ZT_OK &&
         !log_is_incomplete(bytes + file->length, length - (size_t)file->length, state.last);
@@ -215,27 +237,52 @@ void log_entry_read(const struct log_entry *entry, struct history_commit *out_co
     copy_text(out_commit->message, sizeof(out_commit->message), &texts);
 }
 
-/* Each entry and reference is a record, so that damage costs as little as possible. */
-static void write_state(struct record_writer *writer, const struct log_state *state)
+static int compare_refs(const void *a, const void *b)
 {
-    struct history_commit commit;
+    const struct log_ref *first = *(const struct log_ref *const *)a;
+    const struct log_ref *second = *(const struct log_ref *const *)b;
+
+    return (first->number > second->number) - (first->number < second->number);
+}
+
+static void write_ref(struct record_writer *writer, uint64_t change, const struct log_ref *ref)
+{
     struct log_record record;
 
+    log_record_begin(&record, change);
+    log_record_ref(&record, ref->name, ref->is_tag, ref->number, ref->message);
+    write_record(writer, &record);
+    log_record_free(&record);
+}
+
+/* Each entry and reference is a record, and a reference follows its entry, so that damage costs as
+ * little as possible. */
+static void write_state(struct record_writer *writer, const struct log_state *state)
+{
+    const struct log_ref **refs = calloc(state->ref_count + 1, sizeof(*refs));
+    struct history_commit commit;
+    struct log_record record;
+    size_t next = 0;
+
+    if (refs == NULL) {
+        writer->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < state->ref_count; i++)
+        refs[i] = &state->refs[i];
+    if (state->ref_count > 0)
+        qsort(refs, state->ref_count, sizeof(*refs), compare_refs);
     for (size_t i = 0; i < state->count; i++) {
         log_entry_read(&state->entries[i], &commit);
         log_record_begin(&record, state->last);
         log_record_entry(&record, &commit, state->entries[i].parent);
         write_record(writer, &record);
         log_record_free(&record);
+        while (next < state->ref_count && refs[next]->number == commit.number)
+            write_ref(writer, state->last, refs[next++]);
     }
-    for (size_t i = 0; i < state->ref_count; i++) {
-        const struct log_ref *ref = &state->refs[i];
-
-        log_record_begin(&record, state->last);
-        log_record_ref(&record, ref->name, ref->is_tag, ref->number, ref->message);
-        write_record(writer, &record);
-        log_record_free(&record);
-    }
+    assert(next == state->ref_count);
+    free(refs);
 }
 
 enum zt_status log_file_replace(struct history *history, struct log_file *file,

@@ -170,6 +170,47 @@ WITH_HISTORY(purge_removes_copies_of_damaged_logs)
     free(image.bytes);
 }
 
+/* Changes a byte in the last occurrence of a text. */
+static void damage_text(struct world *world, int folder, const char *text)
+{
+    size_t length;
+    uint8_t *bytes = whole_file_read(folder, "log", 1 << 20, &length);
+    size_t at = length - strlen(text);
+
+    assert_non_null(bytes);
+    while (memcmp(bytes + at, text, strlen(text)) != 0)
+        at--;
+    history_close(world->history);
+    world->history = NULL;
+    bytes[at] ^= 1;
+    assert_true(whole_file_replace(folder, "log", bytes, length));
+    free(bytes);
+    world_open(world);
+}
+
+WITH_HISTORY(damage_in_a_rewritten_log_costs_only_the_branches_and_tags_behind_it)
+{
+    int folder;
+
+    world->history->file_bytes = 64 << 10; /* too short to append */
+    record(world, "a=1");
+    assert_ok(set_ref(world, "v1", true, id_of("a=1"), NULL));
+    record(world, "a=2");
+    assert_ok(set_ref(world, "v2", true, id_of("a=2"), NULL));
+    record(world, "a=3");
+    assert_ok(set_ref(world, "v3", true, id_of("a=3"), NULL));
+    folder = open_repo(world);
+    damage_text(world, folder, "main"); /* the branch, behind the last entry */
+    assert_string_equal(titles(world, "main"), "a=3,a=2,a=1,");
+    damage_text(world, folder, "a=3");
+    assert_string_equal(refs(world), "b:main t:v1 t:v2 ");
+    assert_string_equal(titles(world, "main"), "a=2,a=1,");
+    record(world, "a=9");
+    world_reopen(world);
+    assert_string_equal(titles(world, "main"), "a=9,a=2,a=1,");
+    close(folder);
+}
+
 WITH_HISTORY(log_at_its_limit_shrinks)
 {
     const struct history_note note = {.title = "t", .message = NULL};
