@@ -1,6 +1,6 @@
-/* Damaged logs: tells damage from an append that was not completed, and keeps a copy of a damaged
- * log beside it, "log.damaged-" and a hash of its bytes. The log continues with what precedes the
- * damage. */
+/* Damaged logs: distinguishes damage from an append that was not completed, and keeps a copy of a
+ * damaged log in the same folder, "log.damaged-" and a hash of its bytes. The log continues with
+ * what precedes the damage. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,13 +40,17 @@ static bool is_zero(const uint8_t *bytes, size_t length)
 }
 
 /* A process or machine that stopped while it appended leaves the beginning of a record, or zeros in
- * place of its end. */
+ * place of its end. The number of its change is a new one; records that were written together all
+ * have the last one. */
 bool log_is_incomplete(const uint8_t *bytes, size_t length, uint64_t last)
 {
     struct record_reader reader = {.at = bytes, .left = length};
     const uint64_t count = record_read_uint(&reader, 4);
+    struct record_reader inside = reader;
 
     assert(length > 0);
+    if (record_read_uint(&inside, 8) == last && !inside.failed)
+        return false;
     if (!reader.failed && count + RECORD_HASH_BYTES <= reader.left &&
         !is_zero(bytes + length - RECORD_HASH_BYTES, RECORD_HASH_BYTES))
         return false;

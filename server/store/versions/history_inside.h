@@ -97,9 +97,9 @@ struct log_file {
 };
 
 /* Reads a log, unless it still has file->version. A missing one is empty, and its version too. Only
- * what precedes the first damaged record is taken. If that is more than an incomplete last record,
- * a copy of the file is kept beside it (history_has_damage). Returns ZT_IO, also if the file is of
- * another repository, ZT_UNAVAILABLE or ZT_NO_MEMORY. */
+ * what precedes the first damaged record is taken. If more is missing than an append that was not
+ * completed, a copy of the file is kept in its folder (history_has_damage). Returns ZT_IO, also if
+ * the file is of another repository, ZT_UNAVAILABLE or ZT_NO_MEMORY. */
 enum zt_status log_file_read(struct history *history, struct log_file *file,
                              const struct history_repo *repo, struct log_state *out_state,
                              bool *out_is_same, struct zt_error *error);
@@ -125,11 +125,11 @@ enum zt_status history_repo_key(const struct history_repo *repo, char out_key[HI
 /* Returns true if the rest of a log, from a wrong record on, is an append that was not completed.
  * last: the number of the change before it. */
 bool log_is_incomplete(const uint8_t *bytes, size_t length, uint64_t last);
-/* Keeps a copy of a damaged log beside it, unless this server only reads, and warns. */
+/* Keeps a copy of a damaged log in its folder, unless this server only reads, and warns. */
 enum zt_status history_keep_damage(struct history *history, const char *key, const char *repo,
                                    const struct history_text *text, struct zt_error *error);
 /* Returns true if there is such a copy, or that is unknown. Clients do not find the commits behind
- * the damage, but an operator may bring them back, so their lists and files stay. */
+ * the damage, but an operator may restore them, so their lists and files stay. */
 bool history_has_damage(struct history *history, const char *key);
 void history_forget_damage(struct history *history, const char *key);
 
@@ -248,6 +248,10 @@ enum zt_status history_tree_visit(struct history *history, const char *key, cons
                                   void *context, struct zt_error *error);
 /* Removes the trees that the log does not name. The repository must be locked. */
 void history_trees_sweep(struct history *history, const struct log *log);
+/* Counts the trees that the log does not name. */
+enum zt_status history_trees_count_unnamed(struct history *history, const char *key,
+                                           const struct log_state *state, size_t *out_count,
+                                           struct zt_error *error);
 void history_tree_remove(struct history *history, const char *key, const char *commit);
 struct memo *history_trees_new(void);
 

@@ -129,6 +129,23 @@ static enum zt_status mend(struct history *history, struct log_file *file,
     return status;
 }
 
+/* At most the list of files of the incomplete record has no entry. If there are more, the log was
+ * cut. A log that is never appended to is never incomplete. Other servers' changes go on while a
+ * server that only reads looks. */
+static enum zt_status look_for_cut(struct history *history, struct log_file *file,
+                                   const struct log_state *state, struct zt_error *error)
+{
+    size_t unnamed = 0;
+    enum zt_status status = ZT_OK;
+
+    if (!file->must_be_replaced || file->is_damaged)
+        return ZT_OK;
+    if (history_is_writing(history) && history->place->ops->append != NULL)
+        status = history_trees_count_unnamed(history, file->key, state, &unnamed, error);
+    file->is_damaged = history->place->ops->append == NULL || unnamed > 1;
+    return status;
+}
+
 enum zt_status log_file_read(struct history *history, struct log_file *file,
                              const struct history_repo *repo, struct log_state *out_state,
                              bool *out_is_same, struct zt_error *error)
@@ -159,7 +176,8 @@ enum zt_status log_file_read(struct history *history, struct log_file *file,
     status = read_log(text.bytes, text.length, repo, file, out_state, error);
     if (status == ZT_OK) {
         memcpy(file->version, text.version, sizeof(file->version));
-        if (file->is_damaged)
+        status = look_for_cut(history, file, out_state, error);
+        if (status == ZT_OK && file->is_damaged)
             status = mend(history, file, repo, &text, out_state, error);
         if (status != ZT_OK)
             log_state_free(out_state);

@@ -370,11 +370,41 @@ struct sweep {
     const char *key;
     uint8_t (*ids)[HISTORY_SHA1_BYTES]; /* that the log has, sorted */
     size_t count;
+    size_t unnamed; /* lists of files */
 };
 
 static int compare_ids(const void *a, const void *b)
 {
     return memcmp(a, b, HISTORY_SHA1_BYTES);
+}
+
+/* Calls visit for each name in the folder of lists. Without memory, it returns ZT_NO_MEMORY. */
+static enum zt_status visit_names(struct sweep *sweep, const struct log_state *state,
+                                  bool (*visit)(void *context, const char *commit),
+                                  struct zt_error *error)
+{
+    struct history_place *place = sweep->history->place;
+    char folder[NAME_SIZE];
+    enum zt_status status;
+
+    sweep->count = state->count;
+    sweep->ids = calloc(sweep->count + 1, sizeof(*sweep->ids));
+    if (sweep->ids == NULL)
+        return zt_fail_memory(error, "the commits of a repository");
+    for (size_t i = 0; i < sweep->count; i++)
+        memcpy(sweep->ids[i], state->entries[i].id, sizeof(sweep->ids[i]));
+    qsort(sweep->ids, sweep->count, sizeof(*sweep->ids), compare_ids);
+    write_name(sweep->key, NULL, folder);
+    status = place->ops->list(place, folder, visit, sweep, error);
+    free(sweep->ids);
+    return status;
+}
+
+static bool is_named(const struct sweep *sweep, const uint8_t id[HISTORY_SHA1_BYTES])
+{
+    assert(sweep->ids != NULL);
+    return sweep->count > 0 &&
+           bsearch(id, sweep->ids, sweep->count, HISTORY_SHA1_BYTES, compare_ids) != NULL;
 }
 
 static bool remove_unnamed(void *context, const char *commit)
@@ -384,9 +414,7 @@ static bool remove_unnamed(void *context, const char *commit)
     uint8_t id[HISTORY_SHA1_BYTES];
     char name[NAME_SIZE];
 
-    assert(sweep->ids != NULL);
-    if (zt_hex_read_lower(zt_text_from(commit), id, sizeof(id)) && sweep->count > 0 &&
-        bsearch(id, sweep->ids, sweep->count, sizeof(id), compare_ids) != NULL)
+    if (zt_hex_read_lower(zt_text_from(commit), id, sizeof(id)) && is_named(sweep, id))
         return true;
     write_name(sweep->key, commit, name);
     place->ops->remove(place, name);
@@ -396,20 +424,31 @@ static bool remove_unnamed(void *context, const char *commit)
 /* Without memory, the next sweep removes them. Lists of commits that damage has hidden stay. */
 void history_trees_sweep(struct history *history, const struct log *log)
 {
-    struct sweep sweep = {.history = history, .key = log->file.key, .count = log->state.count};
-    char folder[NAME_SIZE];
+    struct sweep sweep = {.history = history, .key = log->file.key};
 
-    sweep.ids = calloc(sweep.count + 1, sizeof(*sweep.ids));
-    if (sweep.ids == NULL || history_has_damage(history, sweep.key)) {
-        free(sweep.ids);
-        return;
-    }
-    for (size_t i = 0; i < sweep.count; i++)
-        memcpy(sweep.ids[i], log->state.entries[i].id, sizeof(sweep.ids[i]));
-    qsort(sweep.ids, sweep.count, sizeof(*sweep.ids), compare_ids);
-    write_name(log->file.key, NULL, folder);
-    (void)history->place->ops->list(history->place, folder, remove_unnamed, &sweep, NULL);
-    free(sweep.ids);
+    if (!history_has_damage(history, sweep.key))
+        (void)visit_names(&sweep, &log->state, remove_unnamed, NULL);
+}
+
+static bool count_unnamed(void *context, const char *commit)
+{
+    struct sweep *sweep = context;
+    uint8_t id[HISTORY_SHA1_BYTES];
+
+    sweep->unnamed +=
+        zt_hex_read_lower(zt_text_from(commit), id, sizeof(id)) && !is_named(sweep, id);
+    return true;
+}
+
+enum zt_status history_trees_count_unnamed(struct history *history, const char *key,
+                                           const struct log_state *state, size_t *out_count,
+                                           struct zt_error *error)
+{
+    struct sweep sweep = {.history = history, .key = key};
+    const enum zt_status status = visit_names(&sweep, state, count_unnamed, error);
+
+    *out_count = sweep.unnamed;
+    return status;
 }
 
 void history_tree_remove(struct history *history, const char *key, const char *commit)
