@@ -16,7 +16,7 @@
 #include "http/exchange/request_state.h"
 #include "http/exchange/router.h"
 #include "http/exchange/s3api_error.h"
-#include "store/store.h"
+#include "store/versions/history.h"
 #include "upstream/upstream.h"
 
 /* Longer details are truncated. Two names fit. */
@@ -336,6 +336,8 @@ const char *problem_explain(const struct request *request, enum problem problem,
     if (problem == PROBLEM_READ_ONLY ||
         (error->status == ZT_IO && (error->os_error == EACCES || error->os_error == EBADMSG)))
         return error->message;
+    if (has_rule(error, HISTORY_DAMAGED))
+        return "the history of the repository is damaged, and the server's operator must repair it";
     return error->status == ZT_NO_MEMORY ? "the server is out of memory"
            : error->status == ZT_IO      ? "stored bytes could not be read or written"
                                          : "the server failed to respond";

@@ -26,6 +26,8 @@ struct waiter;
 /* The name of a branch or a tag, and NUL. */
 #define HISTORY_REF_SIZE 256
 #define HISTORY_MAIN     "main"
+/* The rule of an error (ZT_IO) if an operator must repair the history (docs/versions.md). */
+#define HISTORY_DAMAGED "versions §damaged"
 
 /* A repository has a log. It is a folder ("org/model"), or the files in the root that belong to one
  * model ("tiny" for tiny.safetensors). Both may have the same name. */
@@ -235,6 +237,11 @@ enum zt_status history_squash(struct history *history, const struct history_repo
  * with the next collection. The repository must be locked. Writes. */
 enum zt_status history_purge(struct history *history, const struct history_repo *repo,
                              struct zt_error *error);
+
+/* Removes the log of a repository if not even its beginning can be read, before a purge. Locks.
+ * Writes. */
+enum zt_status history_remove_unreadable(struct history *history, const struct history_repo *repo,
+                                         struct zt_error *error);
 
 /* --- kept files --- */
 

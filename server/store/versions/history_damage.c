@@ -139,3 +139,45 @@ void history_forget_damage(struct history *history, const char *key)
     write_name(key, "", folder);
     (void)history->place->ops->list(history->place, folder, remove_copy, &removal, NULL);
 }
+
+static bool is_damage(enum zt_status status, const struct zt_error *error)
+{
+    return status == ZT_IO && error->rule != NULL && strcmp(error->rule, HISTORY_DAMAGED) == 0;
+}
+
+/* Nobody can change the repository until its log is removed, so that is done last. */
+static enum zt_status remove_log(struct history *history, const struct history_repo *repo,
+                                 struct zt_error *error)
+{
+    struct log none = {.users = 0};
+    char name[NAME_SIZE];
+    const enum zt_status status = history_repo_key(repo, none.file.key, error);
+
+    if (status != ZT_OK)
+        return status;
+    history_forget_damage(history, none.file.key);
+    history_trees_sweep(history, &none);
+    write_name(none.file.key, "log", name);
+    history->place->ops->remove(history->place, name);
+    atomic_store(&history->has_garbage, true);
+    log_write(LOG_LEVEL_WARN, "%s; it was removed by a purge", error->message);
+    return ZT_OK;
+}
+
+enum zt_status history_remove_unreadable(struct history *history, const struct history_repo *repo,
+                                         struct zt_error *error)
+{
+    struct log *log;
+    enum zt_status status;
+
+    if (!history_is_writing(history))
+        return history_refuse(error);
+    status = history_lock(history, repo, error);
+    if (status == ZT_OK) {
+        status = log_pin(history, repo, &log, error);
+        if (status == ZT_OK)
+            log_unpin(history, log);
+        history_unlock(history, repo);
+    }
+    return is_damage(status, error) ? remove_log(history, repo, error) : status;
+}

@@ -57,10 +57,12 @@ static enum zt_status read_record(struct record_reader *reader, struct log_state
     return log_state_apply(state, &inside);
 }
 
-static enum zt_status fail_damaged(struct zt_error *error)
+/* repo: a name, or "" if it is not known. */
+static enum zt_status fail_damaged(const char *key, const char *repo, struct zt_error *error)
 {
-    return zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
-                   "the log of a repository's commits is damaged");
+    return zt_fail(error, ZT_IO, HISTORY_DAMAGED, ZT_NO_OFFSET,
+                   "the log of %s%.80s is damaged: .ztserve/versions/" HISTORY_REPOS "/%s/log",
+                   repo[0] != '\0' ? "the repository " : "a repository", repo, key);
 }
 
 /* Without its last records, the history goes on with the youngest commit of main. */
@@ -94,7 +96,7 @@ static enum zt_status read_log(const uint8_t *bytes, size_t length, const struct
 
     if (!read_header(&reader, bytes, &named, &state.last) ||
         named.is_root_model != repo->is_root_model || strcmp(named.name, repo->name) != 0)
-        return fail_damaged(error);
+        return fail_damaged(file->key, repo->name, error);
     while (status == ZT_OK && reader.left > 0) {
         file->length = (uint64_t)(reader.at - bytes);
         status = read_record(&reader, &state);
@@ -202,7 +204,7 @@ enum zt_status log_file_name(struct history *history, const char *key,
         return status;
     reader = (struct record_reader){.at = text.bytes, .left = text.length};
     if (!read_header(&reader, text.bytes, out_repo, &last))
-        status = fail_damaged(error);
+        status = fail_damaged(key, "", error);
     free(text.bytes);
     return status;
 }

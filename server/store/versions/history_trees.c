@@ -333,7 +333,7 @@ enum zt_status history_tree_get(struct history *history, const struct history_re
     if (status == ZT_NOT_FOUND && find_commit(history, repo, commit, key, error) == ZT_NOT_FOUND)
         return ZT_NOT_FOUND;
     if (status == ZT_NOT_FOUND || status == ZT_CORRUPT)
-        status = zt_fail(error, ZT_IO, NULL, ZT_NO_OFFSET,
+        status = zt_fail(error, ZT_IO, HISTORY_DAMAGED, ZT_NO_OFFSET,
                          "the list of files of commit %s is missing or damaged", commit);
     return status;
 }

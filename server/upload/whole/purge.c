@@ -21,15 +21,19 @@ bool purge_refuse(struct request *request)
 
 bool purge_may_begin(const struct request *request, const char *name, struct failure *failure)
 {
+    struct history *history = store_history(request->server->store);
     struct history_repo repo;
+    struct zt_error error;
     bool may;
 
-    history_repo_of_model(store_history(request->server->store), zt_text_from(name), &repo);
+    history_repo_of_model(history, zt_text_from(name), &repo);
     may = repo.is_root_model ? authorize_sees(request, zt_text_from(repo.name))
                              : authorize_sees_whole_folder(request, zt_text_from(repo.name));
-    return may ||
-           failure_refuse(failure, PROBLEM_FORBIDDEN,
-                          "this client may not use all files of the repository %s", repo.name);
+    if (!may)
+        return failure_refuse(failure, PROBLEM_FORBIDDEN,
+                              "this client may not use all files of the repository %s", repo.name);
+    return history_remove_unreadable(history, &repo, &error) == ZT_OK ||
+           failure_of_store(failure, &error);
 }
 
 static bool is_kept(struct history *history, const struct history_repo *repo)

@@ -360,16 +360,16 @@ WITH_HISTORY(damaged_list_of_files_is_reported)
     close(folder);
 }
 
-/* Tries a collection, which must fail because of this commit's list. */
-static void expect_refusal(struct world *world, const char *commit)
+/* Tries a collection, which must fail because of the file whose path ends like this. */
+static void expect_refusal(struct world *world, const char *whose, const char *end)
 {
     struct zt_error error;
     bool more;
 
     assert_int_equal(history_collect(world->history, 9, &more, &error), ZT_IO);
-    assert_non_null(strstr(error.message, world->repo.name));
+    assert_non_null(strstr(error.message, whose));
     assert_non_null(strstr(error.message, ".ztserve/versions/repos/"));
-    assert_non_null(strstr(error.message, commit));
+    assert_string_equal(error.message + strlen(error.message) - strlen(end), end);
 }
 
 WITH_HISTORY(files_stay_while_a_list_of_files_is_damaged_or_missing)
@@ -389,9 +389,9 @@ WITH_HISTORY(files_stay_while_a_list_of_files_is_damaged_or_missing)
                  "cp $F ../saved && %s",
                  id_of("a=1"), id_of("a=2"), damages[i]);
         run_in(world->path, command);
-        expect_refusal(world, id_of("a=1"));
+        expect_refusal(world, "org/model", id_of("a=1"));
         world_reopen(world);
-        expect_refusal(world, id_of("a=1"));
+        expect_refusal(world, "org/model", id_of("a=1"));
         assert_true(is_kept(world, "1") && is_kept(world, "2") && is_kept(world, "9"));
         snprintf(command, sizeof(command), "cd .ztserve/versions/repos/* && mv saved trees/%s",
                  id_of("a=1"));
@@ -412,11 +412,39 @@ WITH_HISTORY(forgetting_a_commit_without_its_list_lets_collections_go_on)
     record(world, "a=2");
     snprintf(command, sizeof(command), "rm .ztserve/versions/repos/*/trees/%s", id_of("a=1"));
     run_in(world->path, command);
-    expect_refusal(world, id_of("a=1"));
+    expect_refusal(world, "org/model", id_of("a=1"));
     world->keep.commits = 1;
     assert_ok(history_delete_ref(world->history, &world->repo, "v1", true, NULL));
     collect_all(world);
     assert_false(is_kept(world, "1"));
+}
+
+WITH_HISTORY(purge_removes_a_log_that_cannot_be_read)
+{
+    struct history_found result;
+    struct zt_error error;
+
+    record(world, "a=1");
+    keep(world, "1");
+    assert_ok(history_remove_unreadable(world->history, &world->repo, &error));
+    assert_string_equal(titles(world, "main"), "a=1,");
+    history_close(world->history);
+    world->history = NULL;
+    run_in(world->path, "echo no log >$(echo .ztserve/versions/repos/*/log)");
+    world_open(world);
+    assert_int_equal(
+        history_find(world->history, &world->repo, zt_text_from("main"), &result, &error), ZT_IO);
+    assert_string_equal(error.rule, HISTORY_DAMAGED);
+    assert_non_null(strstr(error.message, "org/model"));
+    assert_non_null(strstr(error.message, ".ztserve/versions/repos/"));
+    expect_refusal(world, "a repository", "/log");
+    assert_ok(history_remove_unreadable(world->history, &world->repo, &error));
+    assert_string_equal(titles(world, "main"), "-");
+    collect_all(world);
+    assert_false(is_kept(world, "1"));
+    record(world, "a=2");
+    world_reopen(world);
+    assert_string_equal(titles(world, "main"), "a=2,");
 }
 
 WITH_HISTORY(list_of_another_commit_is_reported)
