@@ -22,6 +22,8 @@
 #define SHARED_MS (INT64_C(60) * 1000)
 /* How often commits are examined for their age, if none was made meanwhile. */
 #define AGE_MS (INT64_C(600) * 1000)
+/* How long after a failure it is tried again: an operator may have repaired the history. */
+#define RETRY_MS (INT64_C(60) * 1000)
 
 struct collection {
     struct server *server;
@@ -44,11 +46,13 @@ static bool is_too_soon(const struct collection *collection)
 
 static bool is_due(const struct collection *collection)
 {
+    const int64_t pause_ms = collection->warning[0] != '\0' ? RETRY_MS : AGE_MS;
+
     if (is_too_soon(collection))
         return false;
     return collection->has_more || collection->ended_ms == 0 ||
            atomic_load(&collection->server->commits_recorded) != collection->seen ||
-           clock_ms() - collection->ended_ms >= AGE_MS;
+           clock_ms() - collection->ended_ms >= pause_ms;
 }
 
 /* Says what is wrong only once, although each attempt finds it again. */
