@@ -441,22 +441,59 @@ WITH_TWO_SERVERS(history_that_is_closed_ends_its_collection)
     open_world(one, bucket, true);
 }
 
+static struct bucket_item *find_log(struct bucket *bucket)
+{
+    for (size_t i = 0; i < BUCKET_MAX; i++)
+        if (strstr(bucket->items[i].name, "/log") != NULL)
+            return &bucket->items[i];
+    fail();
+    return NULL;
+}
+
 WITH_TWO_SERVERS(damaged_log_of_a_bucket_is_copied)
 {
-    struct bucket_item *log = NULL;
+    struct bucket_item *log;
     bool more;
 
     record(one, "a=1");
     record(one, "a=2");
     record(one, "a=3");
-    for (size_t i = 0; i < BUCKET_MAX && log == NULL; i++)
-        if (strstr(bucket->items[i].name, "/log") != NULL)
-            log = &bucket->items[i];
-    assert_non_null(log);
+    log = find_log(bucket);
     log->bytes[log->length / 2] ^= 1;
     log->version = ++bucket->last_version;
     assert_true(history_has_damage(two->history, "x") == false);
     assert_string_not_equal(titles(two, "main"), "a=3,a=2,a=1,");
     assert_int_equal(history_collect(two->history, 9, &more, NULL), ZT_IO);
     assert_null(bucket->collector);
+}
+
+WITH_TWO_SERVERS(log_that_was_cut_in_a_bucket_is_damaged)
+{
+    struct bucket_item *log;
+    bool more;
+
+    record(one, "a=1");
+    log = find_log(bucket);
+    log->length -= 35; /* of the 42 of the last record */
+    log->version = ++bucket->last_version;
+    assert_string_equal(titles(two, "main"), "a=1,");
+    assert_int_equal(history_collect(two->history, 9, &more, NULL), ZT_IO);
+    assert_null(bucket->collector);
+}
+
+WITH_TWO_SERVERS(purge_removes_a_log_that_cannot_be_read_from_a_bucket)
+{
+    struct history_commit commit;
+    struct bucket_item *log;
+    struct zt_error error;
+
+    record(one, "a=1");
+    log = find_log(bucket);
+    log->bytes[0] ^= 1;
+    log->version = ++bucket->last_version;
+    assert_int_equal(try_record_on(one, HISTORY_MAIN, "a=2", &commit), ZT_IO);
+    assert_ok(history_remove_unreadable(one->history, &one->repo, &error));
+    record(one, "a=3");
+    assert_string_equal(titles(one, "main"), "a=3,");
+    assert_string_equal(titles(two, "main"), "a=3,");
 }
