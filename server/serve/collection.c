@@ -20,7 +20,7 @@
 #define COMPARED_MAX ((uint64_t)256 << 20)
 /* The least time between collections of a history that other servers change too. */
 #define SHARED_MS (INT64_C(60) * 1000)
-/* How often commits are examined for their age, if none was made meanwhile. */
+/* How often commits are examined for their age, if none was made or is due meanwhile. */
 #define AGE_MS (INT64_C(600) * 1000)
 /* How long after a failure it is tried again: an operator may have repaired the history. */
 #define RETRY_MS (INT64_C(60) * 1000)
@@ -52,7 +52,7 @@ static bool is_due(const struct collection *collection)
         return false;
     return collection->has_more || collection->ended_ms == 0 ||
            atomic_load(&collection->server->commits_recorded) != collection->seen ||
-           clock_ms() - collection->ended_ms >= pause_ms;
+           history_is_due(collection->history) || clock_ms() - collection->ended_ms >= pause_ms;
 }
 
 /* Says what is wrong only once, although each attempt finds it again. */

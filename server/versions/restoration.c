@@ -111,7 +111,7 @@ static enum zt_status check_free(const struct restoration *restoration,
     char path[MODEL_PATH_SIZE];
     const enum zt_status status = write_path(restoration, wanted->path, path, error);
 
-    if (status != ZT_OK || !history_has_path(restoration->history, path))
+    if (status != ZT_OK || !history_has_path(restoration->history, path, true))
         return status;
     return zt_fail(error, ZT_UNSUPPORTED, NULL, ZT_NO_OFFSET,
                    "the present file %s would be replaced, but cannot be kept: it cannot be read, "

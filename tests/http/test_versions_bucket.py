@@ -236,6 +236,27 @@ def test_uploads_of_another_server_are_not_read_to_hash_them(moto_bucket, meddle
         eventually(lambda server=server: [one["title"] for one in revisions(server, "org/model/a")] == titles)
 
 
+def test_file_that_another_server_removed_is_restored(moto_bucket, serve_bucket):
+    """Although the server has not listed the bucket since the removal."""
+    first, second = (serve(serve_bucket, moto_bucket, "--writable", s3__poll_s=3600) for _ in range(2))
+    commit = publish(first, NAME, 1)
+    assert eventually(lambda: ask(second, "DELETE", model_path(NAME)).status == 204)
+    assert set_revision(first, NAME, "main", commit, "branch").status == 200
+    assert moto_bucket.get(f"{NAME}.zt") == model(1)
+
+
+def test_commit_of_another_server_is_found_at_once(moto_bucket, serve_bucket):
+    writer, reader = (serve(serve_bucket, moto_bucket, "--writable", s3__poll_s=3600) for _ in range(2))
+    for seed in range(1, 6):
+        commit = publish(writer, NAME, seed)
+        if seed % 2:
+            assert_content(reader, component(NAME, commit), seed)
+        else:
+            assert get(reader, f"/files/org/model@{commit}/weights.zt").body == model(seed)
+        assert set_revision(writer, NAME, f"tag{seed}", commit).status == 201
+        assert get(reader, f"{model_path(NAME)}/revisions/tag{seed}").json()["commit"] == commit
+
+
 def test_reader_waits_for_a_commit_of_another_server(moto_bucket, serve_bucket):
     writer, reader = (serve(serve_bucket, moto_bucket, "--writable") for _ in range(2))
     first = publish(writer, NAME, 1)

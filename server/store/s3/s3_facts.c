@@ -37,7 +37,8 @@ static uint64_t name_of(const char *key)
     return words[0];
 }
 
-bool s3_is_config(const char *key)
+/* Returns true for "folder/config.json", which makes a folder a repository. */
+static bool is_config(const char *key)
 {
     const char *slash = strchr(key, '/');
 
@@ -46,7 +47,7 @@ bool s3_is_config(const char *key)
 
 void s3_facts_take(struct s3_facts *facts, const char *key)
 {
-    if ((strncmp(key, S3_FACTS_PREFIX, sizeof(S3_FACTS_PREFIX) - 1) != 0 && !s3_is_config(key)) ||
+    if ((strncmp(key, S3_FACTS_PREFIX, sizeof(S3_FACTS_PREFIX) - 1) != 0 && !is_config(key)) ||
         facts->is_incomplete)
         return;
     if (facts->count == facts->capacity) {

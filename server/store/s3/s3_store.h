@@ -76,8 +76,6 @@ enum zt_status s3_read_fact(struct store *store, const struct file_identity *ide
 enum zt_status s3_find_sha256(struct store *store, const char *path,
                               const struct file_identity *identity, uint8_t out_sha256[32],
                               struct zt_error *error);
-/* Returns true for "folder/config.json", which makes a folder a repository. */
-bool s3_is_config(const char *path);
 /* Returns true if the bucket had this file, a model's or "folder/config.json", when it was last
  * listed, or if this server has written it since. Never waits. */
 bool s3_has_config(struct s3_store *store, const char *path);

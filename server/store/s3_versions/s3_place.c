@@ -290,16 +290,18 @@ static enum zt_status list_folder(struct history_place *base, const char *folder
     return as_unavailable(status, error);
 }
 
-/* The list has models and the config.json of folders, which loops ask for. */
-static bool has_path(struct history_place *base, const char *path)
+/* The list has models and the config.json of folders. */
+static bool has_path(struct history_place *base, const char *path, bool asks)
 {
     struct s3_store *store = s3_place_of(base)->store;
     struct object_version version;
     struct zt_error ignored;
 
-    return s3_has_config(store, path) ||
-           (thread_may_wait() && !s3_is_config(path) && bucket_may_ask(&store->bucket) &&
-            bucket_head(&store->bucket, path, BUCKET_USUAL_TIME, &version, &ignored) == ZT_OK);
+    if (!asks)
+        return s3_has_config(store, path);
+    assert(thread_may_wait());
+    return bucket_may_ask(&store->bucket) &&
+           bucket_head(&store->bucket, path, BUCKET_USUAL_TIME, &version, &ignored) == ZT_OK;
 }
 
 /* --- the place --- */

@@ -29,6 +29,7 @@ enum zt_status history_open(const struct history_options *options, struct histor
     history->keep = options->keep;
     history->context = options->context;
     atomic_init(&history->has_garbage, true);
+    atomic_init(&history->due_ms, INT64_MAX);
     pthread_mutex_init(&history->lock, NULL);
     pthread_cond_init(&history->loaded, NULL);
     pthread_cond_init(&history->watched, NULL);

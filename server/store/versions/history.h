@@ -132,6 +132,9 @@ struct history_found {
     char ref[HISTORY_REF_SIZE];
 };
 
+/* If other servers change the history too, a revision that is not found is looked for in the place,
+ * a few times a second for each repository, except on event loops. */
+
 /* Finds a revision: a branch, a tag (also as refs/heads/… and refs/tags/…; branches win), or a
  * commit that is kept. "main" and "HEAD" are the last recorded state of the folder. Returns
  * ZT_NOT_FOUND. From memory once the repository's log was read; reads that log otherwise. */
@@ -280,8 +283,9 @@ enum zt_status history_restore(struct history *history, const uint8_t sha256[32]
  * Returns ZT_NOT_FOUND; ZT_STALE if it is another one now. */
 enum zt_status history_remove_path(struct history *history, const char *path,
                                    const struct file_identity *identity, struct zt_error *error);
-/* Returns true if the store has a regular file at a path. */
-bool history_has_path(const struct history *history, const char *path);
+/* Returns true if the store has a regular file at a path. asks: may wait for another machine;
+ * otherwise the answer may be as old as the last list of the store. */
+bool history_has_path(const struct history *history, const char *path, bool asks);
 
 /* Removes kept files that no kept commit names, at most so many, and forgets commits whose age is
  * above the limit. Files that are being read stay readable. *out_more: there may be more to remove:
@@ -289,6 +293,9 @@ bool history_has_path(const struct history *history, const char *path);
  * it from one thread; it may take long. */
 enum zt_status history_collect(struct history *history, unsigned most, bool *out_more,
                                struct zt_error *error);
+
+/* Returns true if a commit has become too old since the last collection. */
+bool history_is_due(const struct history *history);
 
 struct history_report {
     uint64_t repositories; /* at the last collection; the next three: and what changed since */

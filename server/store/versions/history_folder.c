@@ -221,12 +221,13 @@ static enum zt_status list(struct history_place *place, const char *folder,
                            : store_fail_errno(error, errno, "cannot list the files of versions");
 }
 
-static bool has_path(struct history_place *place, const char *path)
+static bool has_path(struct history_place *place, const char *path, bool asks)
 {
     const struct history_folder *folder = history_folder_of(place);
     const int descriptor =
         store_path_is_clean(path) ? store_path_open_file(folder->root, path, O_PATH) : -1;
 
+    (void)asks;
     if (descriptor < 0)
         return false;
     close(descriptor);

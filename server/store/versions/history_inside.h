@@ -144,6 +144,8 @@ struct log {
     bool is_looking; /* one user reads the file */
     bool is_loaded;
     int64_t looked_ms; /* when the file was last read */
+    int64_t again_ms;  /* begin of the second in which `again` is counted */
+    unsigned again;    /* reads for revisions that were not found */
     size_t bytes;      /* that count */
     struct waiter *waiters;
     struct log_file file;
@@ -199,6 +201,7 @@ struct history {
     bool has_swept_trees;
     uint64_t looked_bytes; /* that the last collection left */
     atomic_bool has_garbage;
+    atomic_int_least64_t due_ms;     /* Unix time at which the next commit is too old */
     atomic_int_least64_t figures[5]; /* the members of struct history_report */
 };
 
@@ -215,6 +218,10 @@ enum history_figure {
  * have to wait for another machine. */
 enum zt_status log_begin(struct history *history, const struct history_repo *repo,
                          struct log **out_log, struct zt_error *error);
+/* Reads the log again for a revision that it does not have, if other servers change it too. Returns
+ * false if that cannot help, or was done often in this second. With `lock` held, and released in
+ * between. Never waits on an event loop. */
+bool log_look_again(struct history *history, struct log *log);
 /* Releases `lock`. */
 void log_end(struct history *history, struct log *log);
 /* The same without holding `lock`: for a caller that has locked the repository, and so is the only

@@ -12,6 +12,8 @@
 #define LOGS_BYTES ((size_t)64 << 20)
 /* How old the knowledge of a log may be that other servers change too. */
 #define LOOK_MS 1000
+/* How often a log is read again in a second for revisions that it does not have. */
+#define AGAIN_MAX 8u
 
 static struct log **bucket_of(struct history *history, const struct history_repo *repo)
 {
@@ -217,6 +219,24 @@ enum zt_status log_begin(struct history *history, const struct history_repo *rep
                          struct log **out_log, struct zt_error *error)
 {
     return begin(history, repo, false, out_log, error);
+}
+
+bool log_look_again(struct history *history, struct log *log)
+{
+    assert(lock_is_held(&history->lock));
+    if (!history->place->is_shared || !thread_may_wait())
+        return false;
+    if (clock_ms() - log->again_ms >= 1000) {
+        log->again_ms = clock_ms();
+        log->again = 0;
+    }
+    if (log->again >= AGAIN_MAX)
+        return false;
+    log->again++;
+    while (log->is_looking)
+        pthread_cond_wait(&history->loaded, &history->lock);
+    /* A log that this server changes is known. */
+    return log->pins == 0 && look(history, log, NULL) == ZT_OK && log->is_loaded;
 }
 
 void log_end(struct history *history, struct log *log)

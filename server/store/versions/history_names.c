@@ -20,7 +20,7 @@ static bool has_config(const struct history *history, struct zt_text folder)
 
     return (size_t)snprintf(path, sizeof(path), "%.*s/" CONFIG_FILE, (int)folder.length,
                             folder.bytes) < sizeof(path) &&
-           history_has_path(history, path);
+           history_has_path(history, path, false);
 }
 
 static void write_repo(struct zt_text name, bool is_root_model, struct history_repo *out_repo)

@@ -176,7 +176,7 @@ enum zt_status history_remove_path(struct history *history, const char *path,
                : history_refuse(error);
 }
 
-bool history_has_path(const struct history *history, const char *path)
+bool history_has_path(const struct history *history, const char *path, bool asks)
 {
-    return history->place->ops->has_path(history->place, path);
+    return history->place->ops->has_path(history->place, path, asks);
 }

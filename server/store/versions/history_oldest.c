@@ -12,18 +12,60 @@ static enum zt_status fail_memory(struct zt_error *error)
     return zt_fail_memory(error, "a collection of kept files");
 }
 
-/* Forgets the wanted entries of a repository, or all that are older than before_ms if wanted is
- * NULL. Entries that a branch or tag has now are kept. */
+/* --- by age --- */
+
+/* When each entry was replaced: the time of its successor on the branch. An entry without one has
+ * its own time. Returns NULL without memory. */
+static int64_t *find_ends(const struct log_state *state)
+{
+    int64_t *ends = calloc(state->count + 1, sizeof(*ends));
+
+    for (size_t i = 0; ends != NULL && i < state->count; i++) {
+        const struct log_entry *entry = &state->entries[i];
+        const struct log_entry *parent = log_state_entry(state, entry->parent);
+
+        ends[i] = entry->time_ms;
+        if (parent != NULL && strcmp(parent->texts, entry->texts) == 0)
+            ends[parent - state->entries] = entry->time_ms;
+    }
+    return ends;
+}
+
+/* Finds the entries that were replaced before a time, and lowers *next_ms to the earliest time at
+ * which another one was. Entries that a branch or tag has are kept. */
+static enum zt_status find_old(const struct log_state *state, int64_t before_ms,
+                               struct numbers *out_old, int64_t *next_ms, struct zt_error *error)
+{
+    int64_t *ends = find_ends(state);
+    struct numbers targets = {.count = 0};
+    enum zt_status status =
+        ends != NULL ? history_targets(state, NULL, &targets, error) : fail_memory(error);
+
+    for (size_t i = 0; status == ZT_OK && i < state->count; i++) {
+        const uint64_t number = state->entries[i].number;
+
+        if (numbers_have(&targets, number))
+            continue;
+        if (ends[i] >= before_ms)
+            *next_ms = ends[i] < *next_ms ? ends[i] : *next_ms;
+        else if (numbers_add(out_old, number) != ZT_OK)
+            status = fail_memory(error);
+    }
+    free(targets.numbers);
+    free(ends);
+    return status;
+}
+
+/* Forgets the wanted entries of a repository, except those that a branch or tag has now. */
 static enum zt_status forget(struct history *history, const struct history_repo *repo,
-                             const struct numbers *wanted, int64_t before_ms,
-                             struct zt_error *error)
+                             const struct numbers *wanted, struct zt_error *error)
 {
     struct numbers forgotten = {.count = 0};
     struct numbers targets = {.count = 0};
     struct log *log;
     enum zt_status status;
 
-    assert(wanted == NULL || wanted->count > 0);
+    assert(wanted->count > 0);
     status = history_lock(history, repo, error);
     if (status != ZT_OK)
         return status;
@@ -31,12 +73,10 @@ static enum zt_status forget(struct history *history, const struct history_repo 
     if (status == ZT_OK) {
         status = history_targets(&log->state, NULL, &targets, error);
         for (size_t i = 0; status == ZT_OK && i < log->state.count; i++) {
-            const struct log_entry *entry = &log->state.entries[i];
+            const uint64_t number = log->state.entries[i].number;
 
-            if ((wanted != NULL ? numbers_have(wanted, entry->number)
-                                : entry->time_ms < before_ms) &&
-                !numbers_have(&targets, entry->number) &&
-                numbers_add(&forgotten, entry->number) != ZT_OK)
+            if (numbers_have(wanted, number) && !numbers_have(&targets, number) &&
+                numbers_add(&forgotten, number) != ZT_OK)
                 status = fail_memory(error);
         }
         if (status == ZT_OK)
@@ -49,46 +89,50 @@ static enum zt_status forget(struct history *history, const struct history_repo 
     return status;
 }
 
-/* --- by age --- */
-
-static bool has_older(const struct log_state *state, int64_t before_ms)
+static enum zt_status forget_old(struct history *history, const char *key, int64_t before_ms,
+                                 int64_t *next_ms, struct zt_error *error)
 {
-    for (size_t i = 0; i < state->count; i++)
-        if (state->entries[i].time_ms < before_ms)
-            return true;
-    return false;
+    struct numbers old = {.count = 0};
+    struct history_repo repo;
+    struct log *log;
+    enum zt_status status = collection_repo(history, key, &repo, error);
+
+    if (status == ZT_OK)
+        status = log_begin(history, &repo, &log, error);
+    if (status != ZT_OK)
+        return status == ZT_NOT_FOUND ? ZT_OK : status;
+    status = find_old(&log->state, before_ms, &old, next_ms, error);
+    log_end(history, log);
+    if (status == ZT_OK && old.count > 0)
+        status = forget(history, &repo, &old, error);
+    free(old.numbers);
+    return status;
 }
 
 enum zt_status collection_forget_old(struct history *history, struct collection *collection,
                                      const struct history_keep *keep, struct zt_error *error)
 {
     const int64_t now_ms = clock_wall_ns() / CLOCK_NS_PER_MS;
+    int64_t next_ms = INT64_MAX;
     enum zt_status status;
-    int64_t before_ms;
+    int64_t age_ms;
 
     assert(history->collection == collection);
+    atomic_store(&history->due_ms, INT64_MAX);
     if (keep->age_s == 0 || keep->age_s > (uint64_t)now_ms / 1000)
         return ZT_OK;
-    before_ms = now_ms - (int64_t)keep->age_s * 1000;
+    age_ms = (int64_t)keep->age_s * 1000;
     status = collection_list(history, collection, error);
-    for (size_t i = 0; status == ZT_OK && i < collection->key_count; i++) {
-        struct history_repo repo;
-        struct log *log;
-        bool is_due;
-
-        status = collection_repo(history, collection->keys[i], &repo, error);
-        if (status == ZT_OK)
-            status = log_begin(history, &repo, &log, error);
-        if (status == ZT_NOT_FOUND)
-            status = ZT_OK;
-        else if (status == ZT_OK) {
-            is_due = has_older(&log->state, before_ms);
-            log_end(history, log);
-            if (is_due)
-                status = forget(history, &repo, NULL, before_ms, error);
-        }
-    }
+    for (size_t i = 0; status == ZT_OK && i < collection->key_count; i++)
+        status = forget_old(history, collection->keys[i], now_ms - age_ms, &next_ms, error);
+    if (status == ZT_OK && next_ms < INT64_MAX)
+        atomic_store(&history->due_ms, next_ms + age_ms);
     return status;
+}
+
+bool history_is_due(const struct history *history)
+{
+    return clock_wall_ns() / CLOCK_NS_PER_MS > atomic_load(&history->due_ms);
 }
 
 /* --- by bytes --- */
@@ -238,7 +282,7 @@ static enum zt_status forget_chosen(struct history *history, const struct collec
         if (status == ZT_OK)
             status = collection_repo(history, collection->keys[key], &repo, error);
         if (status == ZT_OK)
-            status = forget(history, &repo, &wanted, 0, error);
+            status = forget(history, &repo, &wanted, error);
         else if (status == ZT_NOT_FOUND)
             status = ZT_OK;
         free(wanted.numbers);

@@ -131,8 +131,9 @@ struct history_place_ops {
     bool (*begin_collecting)(struct history_place *place);
     void (*end_collecting)(struct history_place *place);
 
-    /* Returns true if the store has a regular file at a path. Never waits for another machine. */
-    bool (*has_path)(struct history_place *place, const char *path);
+    /* Returns true if the store has a regular file at a path. asks: waits for another machine;
+     * otherwise the answer may be as old as the last list of the store. */
+    bool (*has_path)(struct history_place *place, const char *path, bool asks);
     void (*close)(struct history_place *place);
 };
 

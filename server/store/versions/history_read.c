@@ -50,6 +50,18 @@ static const struct log_entry *find_entry(const struct log_state *state, struct 
     return zt_hex_read_lower(revision, id, sizeof(id)) ? log_state_commit(state, id) : NULL;
 }
 
+/* Another server may just have made the revision, and acknowledged it. */
+static const struct log_entry *look_for_entry(struct history *history, struct log *log,
+                                              struct zt_text revision,
+                                              const struct log_ref **out_ref)
+{
+    const struct log_entry *entry = find_entry(&log->state, revision, out_ref);
+
+    return entry == NULL && log_look_again(history, log)
+               ? find_entry(&log->state, revision, out_ref)
+               : entry;
+}
+
 enum zt_status history_find(struct history *history, const struct history_repo *repo,
                             struct zt_text revision, struct history_found *out_found,
                             struct zt_error *error)
@@ -62,7 +74,7 @@ enum zt_status history_find(struct history *history, const struct history_repo *
 
     if (status != ZT_OK)
         return status;
-    entry = find_entry(&log->state, revision, &ref);
+    entry = look_for_entry(history, log, revision, &ref);
     if (entry != NULL)
         zt_hex_write(found.commit, entry->id, sizeof(entry->id));
     if (entry != NULL && ref != NULL) {
@@ -148,7 +160,7 @@ enum zt_status history_list(struct history *history, const struct history_repo *
 
     if (status != ZT_OK)
         return status;
-    entry = find_entry(&log->state, range->revision, &ref);
+    entry = look_for_entry(history, log, range->revision, &ref);
     if (entry == NULL)
         status = ZT_NOT_FOUND;
     else

@@ -268,7 +268,8 @@ static enum zt_status find_commit(struct history *history, const struct history_
     status = log_begin(history, repo, &log, error);
     if (status != ZT_OK)
         return status;
-    is_kept = log_state_commit(&log->state, id) != NULL;
+    is_kept = log_state_commit(&log->state, id) != NULL ||
+              (log_look_again(history, log) && log_state_commit(&log->state, id) != NULL);
     strcpy(out_key, log->file.key);
     assert(strlen(out_key) == HISTORY_KEY_SIZE - 1);
     log_end(history, log);

@@ -337,10 +337,11 @@ static inline void place_end_collecting(struct history_place *place)
     pthread_mutex_unlock(&bucket->lock);
 }
 
-static inline bool place_has_path(struct history_place *place, const char *path)
+static inline bool place_has_path(struct history_place *place, const char *path, bool asks)
 {
     (void)place;
     (void)path;
+    (void)asks;
     return false;
 }
 

@@ -256,6 +256,23 @@ WITH_HISTORY(old_commits_are_forgotten_unless_they_have_a_tag)
     ahead_s = 0;
 }
 
+WITH_HISTORY(age_of_a_commit_counts_from_the_next_one)
+{
+    world->keep = (struct history_keep){.age_s = 3600};
+    record(world, "a=1");
+    ahead_s = 3700;
+    record(world, "a=2");
+    collect_all(world);
+    assert_string_equal(titles(world, "main"), "a=2,a=1,");
+    assert_false(history_is_due(world->history));
+    ahead_s = 7400;
+    assert_true(history_is_due(world->history));
+    collect_all(world);
+    assert_string_equal(titles(world, "main"), "a=2,");
+    assert_false(history_is_due(world->history));
+    ahead_s = 0;
+}
+
 /* A process was killed before it had written the first entry of a log. */
 WITH_HISTORY(lists_of_files_without_a_log_are_removed)
 {

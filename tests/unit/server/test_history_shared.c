@@ -130,22 +130,40 @@ static bool collect(struct world *world, unsigned most)
 
 /* --- reading --- */
 
-WITH_TWO_SERVERS(commit_of_another_server_is_found_after_a_second)
+WITH_TWO_SERVERS(revision_of_another_server_is_found_at_once)
 {
     unsigned reads;
 
-    assert_string_equal(titles(two, "main"), "-");
+    assert_string_equal(found(two, "main"), "");
     record(one, "a=1");
-    assert_string_equal(titles(two, "main"), "-");
+    assert_string_equal(found(two, "main"), id_of("a=1"));
+    record(one, "a=2");
+    assert_string_equal(found(two, id_of("a=2")), id_of("a=2"));
+    assert_ok(set_ref(one, "v1", true, id_of("a=1"), ""));
+    assert_string_equal(titles(two, "v1"), "a=1,");
+    reads = bucket->reads;
+    for (unsigned i = 0; i < 100; i++)
+        assert_string_equal(found(two, "v2"), "");
+    assert_true(bucket->reads < reads + 50);
+}
+
+WITH_TWO_SERVERS(branch_that_another_server_moved_is_found_after_a_second)
+{
+    unsigned reads;
+
+    record(one, "a=0");
+    assert_string_equal(titles(two, "main"), "a=0,");
+    record(one, "a=1");
+    assert_string_equal(titles(two, "main"), "a=0,");
     pass_a_second();
-    assert_string_equal(titles(two, "main"), "a=1,");
+    assert_string_equal(titles(two, "main"), "a=1,a=0,");
     reads = bucket->reads;
     for (unsigned i = 0; i < 10; i++)
         assert_string_equal(found(two, "main"), id_of("a=1"));
     assert_int_equal(bucket->reads, reads);
     reads = bucket->whole_reads;
     pass_a_second();
-    assert_string_equal(titles(two, "main"), "a=1,");
+    assert_string_equal(titles(two, "main"), "a=1,a=0,");
     assert_int_equal(bucket->whole_reads, reads);
 }
 
