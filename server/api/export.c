@@ -291,7 +291,7 @@ static enum outcome open_base(struct request *request, struct base_search *searc
     const struct zt_text name = zt_text_from(search->found.name);
 
     if (search->status == ZT_NOT_FOUND || search->status == ZT_STALE)
-        return reply_no_base(request, "is no revision of the model that is kept");
+        return reply_no_base(request, "is not a revision that the server keeps for this model");
     if (search->status != ZT_OK)
         return revision_reply_failure(request, &search->error);
     switch (catalog_find(request->server->catalog, name, request_waiter(request),

@@ -158,12 +158,12 @@ def test_at_sign_belongs_to_the_name_where_nothing_is_kept(start_server, tmp_pat
         assert (answer.status, answer.body) == (200, content(seed))
         assert answer["ZT-Commit"] is None
     assert_problem(get(server, "/v1/models/tiny@v1"), 404, "model-not-found")
-    answer = get(server, "/v1/models/me%40home/revisions")
-    assert (answer.status, answer.json()) == (200, {"revisions": [], "next": None})
-    for path in ("/v1/models/me%40home/revisions?wait=1&after=", "/files/me@home.zt?revision=v1"):
-        answer = get(server, path)
-        assert_problem(answer, 404, "revision-not-found")
-        assert "versions.keep is not set" in answer.json()["detail"]
+    for query in ("", "?wait=1&after="):
+        answer = get(server, f"/v1/models/me%40home/revisions{query}")
+        assert (answer.status, answer.json()) == (200, {"revisions": [], "next": None})
+    answer = get(server, "/files/me@home.zt?revision=v1")
+    assert_problem(answer, 404, "revision-not-found")
+    assert "versions.keep is not set" in answer.json()["detail"]
 
 
 # --- files ---
@@ -241,7 +241,7 @@ def test_list_of_a_branch_begins_at_its_commit(server, commits):
     assert_problem(get(server, revisions_path(NAME) + "?revision=none"), 404, "revision-not-found")
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "cursor=x", "wait=1", "after=x", "wait=301&after=x", "revisions=x"])
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "cursor=x", "wait=1", "after=" + "0" * 40, "wait=301&after=" + "0" * 40, "wait=1&after=zz", "wait=1&after=" + "A" * 40, "revisions=x"])
 def test_senseless_parameters_are_400(server, commits, query):
     assert_problem(get(server, f"{revisions_path(NAME)}?{query}"), 400, "invalid-request")
 
@@ -352,7 +352,7 @@ def test_names_that_git_forbids_are_400(server, commits, revision):
     assert_problem(set_revision(server, NAME, revision, commits[0]), 400, "invalid-name")
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"commit": 1}', b'{"commit": "v1", "kind": "note"}', b'{"commit": "v1", "message": 1}'])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"commit": 1}', b'{"commit": "v1", "kind": "note"}', b'{"commit": "v1", "message": 1}', b'{"commit": "v1", "foo": 1}'])
 def test_senseless_bodies_are_400(server, commits, body):
     assert_problem(ask(server, "PUT", revisions_path(NAME, "v2"), body=body), 400, "invalid-request")
 
@@ -392,6 +392,27 @@ def test_removed_model_can_be_purged(server, name):
     assert ask(server, "DELETE", f"/v1/models/{name}").status == 204
     assert ask(server, "DELETE", f"/v1/models/{name}?purge").status == 204
     assert_problem(get(server, component(name, first)), 404, "revision-not-found")
+
+
+def test_purge_gives_the_other_files_a_first_commit(server, name):
+    assert ask(server, "PUT", f"/files/{name}/a/notes.txt", body=b"notes").status == 201
+    publish(server, f"{name}/a/weights", 1)
+    purged = ask(server, "DELETE", f"/v1/models/{quote(name)}%2Fa%2Fweights?purge")
+    assert purged.status == 204
+    entries = revisions(server, f"{name}/a/x")
+    assert [(entry["commit"], entry["parent"]) for entry in entries] == [(purged["ZT-Commit"], None)]
+    assert get(server, f"/files/{name}/a/notes.txt?revision=main").body == b"notes"
+    assert get(server, f"/files/{name}/a/weights.zt?revision=main").status == 404
+
+
+def test_main_is_the_folder_before_its_first_commit(start_server, tmp_path):
+    (tmp_path / "org/model").mkdir(parents=True)
+    (tmp_path / "org/model/weights.zt").write_bytes(model(1))
+    server = start_server(tmp_path, "--writable", environment=KEEPS)
+    assert_content(server, component("org/model/weights", "main"), 1)
+    answer = get(server, "/files/org/model/weights.zt?revision=main")
+    assert (answer.status, answer.body, answer["ZT-Commit"]) == (200, model(1), None)
+    assert_problem(get(server, component("org/model/none", "main")), 404, "model-not-found")
 
 
 def test_change_during_a_purge_keeps_its_commit(server, name):

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from kept import KEEPS, head_of, publish, revisions, revisions_path, set_revision
+from kept import KEEPS, head_of, model, publish, revisions, revisions_path, set_revision
+from uploads import put
 from wire import Connection, TIMEOUT_S, ask, eventually, get
 
 LONG_S = 300
@@ -52,7 +53,7 @@ def test_known_revision_is_answered_when_the_next_is_there(server):
 def test_other_revision_is_answered_at_once(server):
     first, second = (publish(server, "tiny", seed) for seed in (1, 2))
     assert Waiting(server, "tiny", first).commit() == second
-    assert Waiting(server, "tiny", "unknown").commit() == second
+    assert Waiting(server, "tiny", "0" * 40).commit() == second
 
 
 def test_wait_ends_with_its_time(server):
@@ -131,4 +132,11 @@ def test_shutdown_answers_those_that_wait(server):
 
 
 def test_waiting_for_a_model_without_revisions_is_answered(server):
-    assert ask(server, "GET", f"{revisions_path('none')}?wait={LONG_S}&after=x").status == 404
+    assert ask(server, "GET", f"{revisions_path('none')}?wait={LONG_S}&after={'0' * 40}").status == 404
+
+
+def test_nothing_is_waited_for_where_nothing_is_kept(start_server, tmp_path):
+    server = start_server(tmp_path, "--writable")
+    put(server, "tiny", model(1))
+    for query in ("", f"?wait={LONG_S}&after={'0' * 40}"):
+        assert revisions(server, "tiny", query) == []

@@ -338,6 +338,32 @@ def test_old_commits_are_forgotten_and_their_files_removed(root, start_server):
     assert [get(server, at(commit, "notes.txt")).status for commit in commits] == [404, 404, 404, 200, 200]
 
 
+@pytest.mark.parametrize("kind", ["tag", "branch"])
+def test_files_of_a_removed_reference_are_removed(root, start_server, kind):
+    """Without another change."""
+    server = start_server(root, "--writable", "--keep-versions", "1")
+    first = put_file(server, f"{REPO}/notes.txt", b"first")
+    path = f"/v1/models/{REPO.replace('/', '%2F')}%2Fx/revisions/v1"
+    assert ask(server, "PUT", path, body=json.dumps({"commit": first, "kind": kind}).encode()).status == 201
+    put_file(server, f"{REPO}/notes.txt", b"second")
+    assert read(server, first, "notes.txt") == b"first"
+    put_file(server, f"{REPO}/notes.txt", b"third")
+    eventually(lambda: metrics_of(server)["ztserve_versions_removed_files_total"] == 1)
+    assert ask(server, "DELETE", path).status == 204
+    assert get(server, at(first, "notes.txt")).status == 404
+    eventually(lambda: metrics_of(server)["ztserve_versions_kept_files"] == 0)
+
+
+def test_commits_are_forgotten_when_they_become_too_old(root, tmp_path, start_server):
+    """Without another change."""
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"versions": {"keep": 100, "keep_s": 3}}))
+    server = start_server(root, "--writable", "--config", settings)
+    first, second = (put_file(server, f"{REPO}/notes.txt", content) for content in (b"first", b"second"))
+    eventually(lambda: get(server, at(first, "notes.txt")).status == 404)
+    assert read(server, second, "notes.txt") == b"second"
+
+
 def test_page_describes_the_metrics(server):
     page = (Path(__file__).parents[2] / "docs/operations.md").read_text()
     assert set(re.findall(r"`(ztserve_versions_[a-z_]+)`", page)) == set(metrics_of(server))

@@ -150,8 +150,15 @@ static bool read_message(struct request *request, const struct json_t *body, str
 
 static bool read_members(struct request *request, const struct json_t *body, struct change *change)
 {
+    static const char *const known[] = {"commit", "kind", "message", NULL};
+    const char *other = body != NULL ? json_member_other(body, known) : NULL;
     struct zt_text target;
 
+    if (other != NULL) {
+        problem_reply(request, PROBLEM_INVALID_REQUEST,
+                      "/%.64s: unknown member; use commit, kind or message", other);
+        return false;
+    }
     if (body == NULL || json_member_text(body, "commit", &target) != JSON_FOUND ||
         target.length == 0 || target.length >= HISTORY_REF_SIZE)
         return refuse_body(request, "the body must be {\"commit\": REVISION, \"kind\": \"tag\" or "
@@ -348,6 +355,8 @@ static void run(struct request *request)
 
     if (!(change->is_removal ? remove_ref(request, change) : put(request, change)))
         return;
+    /* Files that only the former commit had are removed with the next collection. */
+    atomic_fetch_add(&request->server->commits_recorded, 1);
     changes_note();
     if (!change->is_removal)
         revision_look_read(&change->look);

@@ -14,6 +14,7 @@
 #include "api/revisions/revision_entry.h"
 #include "base/clock.h"
 #include "base/decimal.h"
+#include "base/hex.h"
 #include "base/timed_waits.h"
 #include "catalog/catalog.h"
 #include "http/revisions/revision.h"
@@ -108,6 +109,8 @@ static bool read_wait(struct request *request, struct page *page)
                                                        "the client knows");
     if (wait_s == UINT64_MAX)
         return refuse(request, "after needs wait=SECONDS");
+    if (page->after.length > 0 && !zt_hex_is_lower(page->after, HISTORY_COMMIT_SIZE - 1))
+        return refuse(request, "after must be a commit of 40 hex digits");
     page->due_ms = clock_ms() + (int64_t)wait_s * 1000;
     return true;
 }
@@ -297,14 +300,12 @@ static enum outcome reply(struct request *request, const struct page *page)
     return OUTCOME_READY;
 }
 
-/* Returns true if the model exists, but has no commits, or none are kept. Then there is nothing to
- * wait for. */
+/* Returns true if the model exists, but has no commits, or none are kept. */
 static bool has_no_commits(const struct request *request, const struct page *page)
 {
     struct generation *generation;
 
-    if ((page->history == NULL && page->after.bytes != NULL) ||
-        !zt_text_is(page->revision, HISTORY_MAIN))
+    if (!zt_text_is(page->revision, HISTORY_MAIN))
         return false;
     generation = catalog_peek(request->server->catalog, page->model);
     generation_release(generation);

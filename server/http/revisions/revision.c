@@ -153,12 +153,26 @@ struct revision_search {
     struct zt_error error;
 };
 
+/* The branch main is the folder itself, also before it has a commit. */
+static bool is_folder_itself(const struct revision_search *search)
+{
+    return search->status == ZT_NOT_FOUND && model_name_is_valid(search->name) &&
+           (zt_text_is(search->revision, HISTORY_MAIN) || zt_text_is(search->revision, "HEAD"));
+}
+
 static void find(struct request *request)
 {
     struct revision_search *search = request->revision_search;
+    struct revision_found *found = &search->found;
 
     search->status = revision_look_up(request->server, search->name, search->kind, search->revision,
-                                      &search->found, &search->error);
+                                      found, &search->error);
+    if (store_history(request->server->store) == NULL || !is_folder_itself(search))
+        return;
+    search->status = ZT_OK;
+    found->commit[0] = '\0';
+    snprintf(found->name, sizeof(found->name), "%.*s", (int)search->name.length,
+             search->name.bytes);
 }
 
 enum outcome revision_reply_failure(struct request *request, const struct zt_error *error)
@@ -194,7 +208,7 @@ static bool run(struct request *request, struct zt_text revision, enum revision_
     if (search->status != ZT_OK)
         return false;
     request->names[0] = zt_text_from(search->found.name);
-    request->commit = search->found.commit;
+    request->commit = search->found.commit[0] != '\0' ? search->found.commit : NULL;
     return true;
 }
 

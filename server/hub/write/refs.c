@@ -310,6 +310,8 @@ static void work(struct request *request)
         change->answer = answer_of(squash(request, change));
         break;
     }
+    /* Files that only the former commit had are removed with the next collection. */
+    atomic_fetch_add(&request->server->commits_recorded, 1);
 }
 
 /* --- the response --- */

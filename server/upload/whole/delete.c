@@ -225,9 +225,11 @@ static void remove_recorded(struct request *request, bool purges)
     is_commit = remove_model(removal);
     if (is_commit)
         (void)remains_fail(&removal->remains, "removed", &removal->failure);
+    /* The files that are left get a new first commit. */
     if (purges && purge_run(removal->server, &recorded.recording.repo, &removal->failure))
-        is_commit = false;
-    recorded_end(&recorded, is_commit, request->client, "Delete", removal->name, removal->commit);
+        is_commit = true;
+    recorded_end(&recorded, is_commit, request->client, purges ? "Purge" : "Delete", removal->name,
+                 removal->commit);
 }
 
 static void run_removal(struct request *request)

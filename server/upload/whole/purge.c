@@ -15,7 +15,7 @@ bool purge_refuse(struct request *request)
     if (store_history(request->server->store) != NULL)
         return false;
     problem_reply(request, PROBLEM_CONFLICT,
-                  "there are no versions to purge, because versions.keep is not set");
+                  "purge needs versions.keep: set it, or delete without purge");
     return true;
 }
 
