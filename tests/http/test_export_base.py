@@ -248,7 +248,7 @@ def test_unknown_revisions_are_refused_in_words(server, commits):
     for base in ("v2", "0" * 40, "x" * 1000, "b", "../v1"):
         answer = query(server, MODEL, base=base)
         assert_problem(answer, 404, "revision-not-found")
-        assert answer.json()["detail"].startswith(f"/base: {base[:100]} is no revision")
+        assert answer.json()["detail"].startswith(f"/base: {base[:100]} is not a revision")
 
 
 def test_a_revision_without_the_model_is_refused_in_words(server, commits):
