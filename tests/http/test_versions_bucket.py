@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 import lfs
+from clients import Client, write_tokens
 from histories import Repository, listed_commits, listed_refs, oid_of
 from kept import KEEPS, assert_content, component, content, head_of, model, publish, revisions, set_revision
 from test_revisions_wait import Waiting
@@ -255,6 +256,20 @@ def test_commit_of_another_server_is_found_at_once(moto_bucket, serve_bucket):
             assert get(reader, f"/files/org/model@{commit}/weights.zt").body == model(seed)
         assert set_revision(writer, NAME, f"tag{seed}", commit).status == 201
         assert get(reader, f"{model_path(NAME)}/revisions/tag{seed}").json()["commit"] == commit
+
+
+def test_commits_that_were_not_read_yet_give_no_access(moto_bucket, serve_bucket, tmp_path):
+    """The token is for models in the root, and the commit is of a folder whose model has such a name."""
+    admin, root = Client("admin", "admin"), Client("root", "read", "w*")
+    tokens = write_tokens(tmp_path / "tokens", admin, root)
+    writer = serve(serve_bucket, moto_bucket, "--writable", "--tokens", tokens)
+    commit = publish(writer, "twin/w", 1, admin.fields)
+    publish(writer, "twin/w", 2, admin.fields)
+    reader = serve(serve_bucket, moto_bucket, "--tokens", tokens)
+    path = f"/v1/models/twin@{commit}/w/objects/w/data"
+    assert root.get(reader, path).status == 404
+    assert admin.get(reader, path).body == content(1)
+    assert root.get(reader, path).status == 404
 
 
 def test_reader_waits_for_a_commit_of_another_server(moto_bucket, serve_bucket):

@@ -203,9 +203,12 @@ struct place_in_commit {
     struct history_path path;
     bool is_in_folder;
     bool is_in_root;
+    bool is_unknown; /* its repositories have not been read yet: each of them may have it */
 };
 
-static bool has_commit(struct history *history, const struct history_path *path, bool is_root_model)
+/* An event loop does not wait for the log of a bucket: *out_unknown. */
+static bool has_commit(struct history *history, const struct history_path *path, bool is_root_model,
+                       bool *out_unknown)
 {
     struct history_repo repo = {.is_root_model = is_root_model};
     struct history_found found;
@@ -216,7 +219,7 @@ static bool has_commit(struct history *history, const struct history_path *path,
         return false;
     memcpy(repo.name, path->repo.bytes, path->repo.length);
     status = history_find(history, &repo, zt_text_from(path->commit), &found, &ignored);
-    /* A loop does not know the commits of a bucket that were not read yet. */
+    *out_unknown = *out_unknown || status == ZT_UNAVAILABLE;
     return status == ZT_OK || status == ZT_UNAVAILABLE;
 }
 
@@ -230,9 +233,10 @@ static bool is_in_commit(const struct request *request, struct zt_text name,
 
     if (history == NULL || !history_path_split(name, path))
         return false;
-    out_place->is_in_folder = has_commit(history, path, false);
-    out_place->is_in_root =
-        memchr(path->repo.bytes, '/', path->repo.length) == NULL && has_commit(history, path, true);
+    out_place->is_unknown = false;
+    out_place->is_in_folder = has_commit(history, path, false, &out_place->is_unknown);
+    out_place->is_in_root = memchr(path->repo.bytes, '/', path->repo.length) == NULL &&
+                            has_commit(history, path, true, &out_place->is_unknown);
     return out_place->is_in_folder || out_place->is_in_root;
 }
 
@@ -249,19 +253,26 @@ static bool covers_in_folder(const struct request *request, coverage covers,
            covers(request->grant, (struct zt_text){name, (size_t)length});
 }
 
+/* Of two repositories that may have the commit, the wrong one must not decide. */
+static bool decide(const struct place_in_commit *place, bool covers_folder, bool covers_root)
+{
+    if (place->is_unknown)
+        return (!place->is_in_folder || covers_folder) && (!place->is_in_root || covers_root);
+    return (place->is_in_folder && covers_folder) || (place->is_in_root && covers_root);
+}
+
 static bool sees_in_commit(const struct request *request, const struct place_in_commit *place)
 {
-    return (place->is_in_folder && covers_in_folder(request, grant_covers, &place->path, "")) ||
-           (place->is_in_root && grant_covers(request->grant, place->path.rest));
+    return decide(place, covers_in_folder(request, grant_covers, &place->path, ""),
+                  grant_covers(request->grant, place->path.rest));
 }
 
 /* The files of a model in the root are in no folder. */
 static bool covers_folder_in_commit(const struct request *request, coverage covers,
                                     const struct place_in_commit *place)
 {
-    return (place->is_in_folder && covers_in_folder(request, covers, &place->path, "/")) ||
-           (place->is_in_root && place->path.rest.length == 0 &&
-            covers(request->grant, place->path.repo));
+    return decide(place, covers_in_folder(request, covers, &place->path, "/"),
+                  place->path.rest.length == 0 && covers(request->grant, place->path.repo));
 }
 
 bool authorize_sees(const struct request *request, struct zt_text model)
