@@ -267,9 +267,9 @@ def test_commits_that_were_not_read_yet_give_no_access(moto_bucket, serve_bucket
     publish(writer, "twin/w", 2, admin.fields)
     reader = serve(serve_bucket, moto_bucket, "--tokens", tokens)
     path = f"/v1/models/twin@{commit}/w/objects/w/data"
-    assert root.get(reader, path).status == 404
+    assert root.get(reader, path).status == 403
     assert admin.get(reader, path).body == content(1)
-    assert root.get(reader, path).status == 404
+    assert root.get(reader, path).status == 403
 
 
 def test_reader_waits_for_a_commit_of_another_server(moto_bucket, serve_bucket):
