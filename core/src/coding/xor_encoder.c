@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 /* For ZSTD_compressSequences, which shared libraries of zstd export since 1.5.0. */
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
@@ -110,54 +114,71 @@ static size_t make_zeros(uint8_t *frame, size_t length)
 
 /* --- other blocks --- */
 
-/* Returns where the next byte that is not zero is; end if there is none. */
-static size_t skip_zeros(const uint8_t *bytes, size_t at, size_t end)
+/* Returns a bit for each of 64 bytes that is not zero, the first byte lowest. */
+static uint64_t find_literals(const uint8_t *bytes)
 {
-    for (; at + STEP <= end; at += STEP) {
-        uint64_t words[STEP / sizeof(uint64_t)];
+#ifdef __SSE2__
+    const __m128i zero = _mm_setzero_si128();
+    uint64_t zeros = 0;
 
-        memcpy(words, bytes + at, STEP);
-        if (((words[0] | words[1]) | (words[2] | words[3]) | (words[4] | words[5]) |
-             (words[6] | words[7])) != 0)
-            break;
-    }
-    for (; at + sizeof(uint64_t) <= end; at += sizeof(uint64_t)) {
-        const uint64_t word = zt_load_le64(bytes + at);
+    for (unsigned i = 0; i < STEP / sizeof(zero); i++) {
+        const __m128i part = _mm_loadu_si128((const __m128i *)bytes + i);
 
-        if (word != 0)
-            return at + (size_t)__builtin_ctzll(word) / 8;
+        zeros |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(part, zero)) << 16 * i;
     }
-    while (at < end && bytes[at] == 0)
-        at++;
-    return at;
+    return ~zeros;
+#else
+    uint64_t found = 0;
+
+    for (unsigned i = 0; i < STEP; i++)
+        found |= (uint64_t)(bytes[i] != 0) << i;
+    return found;
+#endif
 }
 
-static size_t find_zero(const uint8_t *bytes, size_t at, size_t end)
-{
-    const uint8_t *found = at < end ? memchr(bytes + at, 0, end - at) : NULL;
+/* The runs of zeros in one zstd block. */
+struct runs {
+    ZSTD_Sequence *sequences;
+    size_t count;
+    size_t literals; /* begin here */
+    size_t zero;     /* follows the last byte that is not zero */
+};
 
-    return found != NULL ? (size_t)(found - bytes) : end;
+/* Ends a run of zeros, or nothing, before a byte that is not zero, or the end. */
+static inline void end_run(struct runs *runs, size_t at)
+{
+    const size_t length = at - runs->zero;
+
+    if (length < RUN_LEAST)
+        return;
+    runs->sequences[runs->count++] =
+        (ZSTD_Sequence){.offset = 1,
+                        .litLength = (unsigned)(runs->zero + 1 - runs->literals),
+                        .matchLength = (unsigned)(length - 1)};
+    runs->literals = at;
+}
+
+static inline void take_literal(struct runs *runs, size_t at)
+{
+    end_run(runs, at);
+    runs->zero = at + 1;
 }
 
 /* Lists the runs of zeros in one zstd block, and its end. */
 static size_t list_runs(const uint8_t *bytes, size_t at, size_t end, ZSTD_Sequence *sequences)
 {
-    size_t literals = at; /* begin here */
-    size_t count = 0;
+    struct runs runs = {.sequences = sequences, .literals = at, .zero = at};
 
-    while (at < end) {
-        const size_t zero = find_zero(bytes, at, end);
-
-        at = skip_zeros(bytes, zero, end);
-        if (at - zero < RUN_LEAST)
-            continue;
-        sequences[count++] = (ZSTD_Sequence){.offset = 1,
-                                             .litLength = (unsigned)(zero + 1 - literals),
-                                             .matchLength = (unsigned)(at - zero - 1)};
-        literals = at;
-    }
-    sequences[count++] = (ZSTD_Sequence){.litLength = (unsigned)(end - literals)};
-    return count;
+    assert(at < end);
+    for (; at + STEP <= end; at += STEP)
+        for (uint64_t found = find_literals(bytes + at); found != 0; found &= found - 1)
+            take_literal(&runs, at + (size_t)__builtin_ctzll(found));
+    for (; at < end; at++)
+        if (bytes[at] != 0)
+            take_literal(&runs, at);
+    end_run(&runs, end);
+    runs.sequences[runs.count++] = (ZSTD_Sequence){.litLength = (unsigned)(end - runs.literals)};
+    return runs.count;
 }
 
 enum zt_status zt_xor_encode(struct zt_xor_encoder *encoder, uint8_t *bytes, const uint8_t *base,
