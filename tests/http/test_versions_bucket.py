@@ -248,14 +248,18 @@ def test_file_that_another_server_removed_is_restored(moto_bucket, serve_bucket)
 
 def test_commit_of_another_server_is_found_at_once(moto_bucket, serve_bucket):
     writer, reader = (serve(serve_bucket, moto_bucket, "--writable", s3__poll_s=3600) for _ in range(2))
+    # Other repositories each time: a log is read at most a few times a second.
     for seed in range(1, 6):
-        commit = publish(writer, NAME, seed)
+        repository = f"org/model{seed}"
+        name = f"{repository}/weights"
+        for wanted in (seed, seed + 10):
+            commit = publish(writer, name, wanted)
         if seed % 2:
-            assert_content(reader, component(NAME, commit), seed)
+            assert_content(reader, component(name, commit), wanted)
         else:
-            assert get(reader, f"/files/org/model@{commit}/weights.zt").body == model(seed)
-        assert set_revision(writer, NAME, f"tag{seed}", commit).status == 201
-        assert get(reader, f"{model_path(NAME)}/revisions/tag{seed}").json()["commit"] == commit
+            assert get(reader, f"/files/{repository}@{commit}/weights.zt").body == model(wanted)
+        assert set_revision(writer, name, "tag", commit).status == 201
+        assert get(reader, f"{model_path(name)}/revisions/tag").json()["commit"] == commit
 
 
 def test_commits_that_were_not_read_yet_give_no_access(moto_bucket, serve_bucket, tmp_path):

@@ -125,8 +125,8 @@ void problem_write(struct json *json, enum problem problem, const char *detail, 
 /* Replies with 500: out of memory. */
 enum outcome problem_reply_no_memory(struct request *request);
 
-/* Replies that nothing is known about a path or a model's name now, because the store or its
- * upstream does not answer, and says which. Always returns OUTCOME_READY. */
+/* Replies that the state of a path or of a model's name is unknown, because the store or its
+ * upstream does not respond; the reply names which. Always returns OUTCOME_READY. */
 enum outcome problem_reply_unavailable(struct request *request, struct zt_text path);
 
 /* Returns the problem for a failed write to the store. */

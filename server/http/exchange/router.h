@@ -32,8 +32,8 @@ struct operation {
     /* Called when the request is complete, and again after OUTCOME_WAITING. */
     enum outcome (*handle)(struct request *request);
     enum needs needs;
-    /* The body only describes what the client wants to read: preconditions, ranges, digests and the
-     * rules for web pages are those of GET. Set for every QUERY. */
+    /* The body only describes what the client wants to read. Preconditions, ranges, digests and the
+     * rules for web pages apply as they do for GET. Set for every QUERY. */
     bool is_read;
     /* handle answers at once and ignores the body. Clients probe some of these paths with a
      * complete body and use the status, so the length must not change the answer; if a body is too
@@ -58,7 +58,7 @@ struct route {
     struct operation delete;
     struct operation patch;
     struct operation query;
-    /* Chooses the operation of a path whose requests differ in their query, in place of the six
+    /* Chooses the operation of a path whose requests differ in their query, instead of the six
      * above. Returns NULL if it has replied. NULL: the method decides alone. */
     const struct operation *(*choose)(struct request *request);
     /* A field of every answer at this path; value NULL: none. */
