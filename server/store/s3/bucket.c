@@ -307,17 +307,26 @@ static enum zt_status get(struct bucket *bucket, struct remote_exchange *exchang
     return status;
 }
 
+/* Prepares a GET of at most so many bytes. path must outlive the exchange. */
+static enum zt_status prepare_get(struct bucket *bucket, const char *key, size_t most,
+                                  char path[BUCKET_PATH_SIZE], struct remote_exchange *out_exchange,
+                                  struct zt_error *error)
+{
+    if (!bucket_path(bucket, key, path))
+        return too_long(error);
+    bucket_exchange(bucket, out_exchange, "GET", path);
+    out_exchange->body_most = most;
+    return ZT_OK;
+}
+
 enum zt_status bucket_get(struct bucket *bucket, const char *key, size_t most, int64_t by_ms,
                           struct bucket_object *out_object, struct zt_error *error)
 {
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
+    const enum zt_status status = prepare_get(bucket, key, most, path, &exchange, error);
 
-    if (!bucket_path(bucket, key, path))
-        return too_long(error);
-    bucket_exchange(bucket, &exchange, "GET", path);
-    exchange.body_most = most;
-    return get(bucket, &exchange, by_ms, out_object, error);
+    return status == ZT_OK ? get(bucket, &exchange, by_ms, out_object, error) : status;
 }
 
 enum zt_status bucket_get_start(struct bucket *bucket, const char *key, size_t most,
@@ -325,11 +334,10 @@ enum zt_status bucket_get_start(struct bucket *bucket, const char *key, size_t m
 {
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
+    const enum zt_status status = prepare_get(bucket, key, most, path, &exchange, error);
 
-    if (!bucket_path(bucket, key, path))
-        return too_long(error);
-    bucket_exchange(bucket, &exchange, "GET", path);
-    exchange.body_most = most;
+    if (status != ZT_OK)
+        return status;
     exchange.has_range = true;
     exchange.range_last = most - 1;
     return get(bucket, &exchange, BUCKET_USUAL_TIME, out_object, error);
@@ -341,13 +349,11 @@ enum zt_status bucket_get_unless(struct bucket *bucket, const char *key, const c
 {
     struct remote_exchange exchange;
     char path[BUCKET_PATH_SIZE];
-    enum zt_status status;
+    enum zt_status status = prepare_get(bucket, key, most, path, &exchange, error);
 
     assert(etag[0] != '\0');
-    if (!bucket_path(bucket, key, path))
-        return too_long(error);
-    bucket_exchange(bucket, &exchange, "GET", path);
-    exchange.body_most = most;
+    if (status != ZT_OK)
+        return status;
     remote_exchange_add(&exchange, "if-none-match", etag);
     status = get(bucket, &exchange, BUCKET_USUAL_TIME, out_object, error);
     /* A service may ignore the condition. */
